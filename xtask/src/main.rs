@@ -1,1 +1,53 @@
-fn main() {}
+//! The maintainers' program. `cargo xtask ci` is the whole check that a change must pass; each of its steps also runs alone.
+
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a maintainers' tool: reading the checkout and starting cargo is its purpose"
+)]
+
+mod ci;
+mod counts;
+mod facts;
+mod job;
+mod layers;
+mod layout;
+mod licences;
+mod source;
+mod steps;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::builder::PossibleValuesParser;
+use clap::{Parser, Subcommand};
+
+/// Tasks for those who maintain this workspace.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run the checks a change must pass: every step in order, or only those named
+    Ci {
+        /// List the steps instead of running them
+        #[arg(long)]
+        list: bool,
+        /// Steps to run, in the order given
+        #[arg(value_name = "STEP", value_parser = PossibleValuesParser::new(steps::names()), conflicts_with = "list")]
+        steps: Vec<String>,
+    },
+}
+
+fn main() -> Result<ExitCode> {
+    let Task::Ci { list, steps } = Args::parse().task;
+    if list {
+        ci::list();
+        return Ok(ExitCode::SUCCESS);
+    }
+    ci::run(&steps)
+}
