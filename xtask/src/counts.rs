@@ -24,8 +24,8 @@ impl Counts {
     /// The count of a test run that printed `output`. A run that failed without naming a failed test (it did not build, it
     /// crashed, it timed out) and a run of no tests at all count as one failure, so neither can pass unseen.
     pub(crate) fn tests(success: bool, output: &str) -> Self {
-        let mut counts = libtest(output);
-        counts += nextest(output);
+        // nextest shows what a failed test printed, and that ends in a summary of libtest: it must not count twice.
+        let mut counts = nextest(output).unwrap_or_else(|| libtest(output));
         if counts.failed == 0 && (!success || counts.passed == 0) {
             counts.failed = 1;
         }
@@ -56,7 +56,6 @@ fn libtest(output: &str) -> Counts {
     let mut sum = Counts::default();
     for line in output.lines() {
         if let Some((_, counts)) = line
-            .trim()
             .strip_prefix("test result: ")
             .and_then(|rest| rest.split_once(". "))
         {
@@ -66,18 +65,12 @@ fn libtest(output: &str) -> Counts {
     sum
 }
 
-/// Reads the line `Summary [ 1.2s] 4 tests run: 2 passed (1 slow), 1 failed, 1 timed out, 1 skipped`, one for each run.
-fn nextest(output: &str) -> Counts {
-    let mut sum = Counts::default();
-    for line in output
-        .lines()
-        .filter(|line| line.trim_start().starts_with("Summary ["))
-    {
-        if let Some((_, counts)) = line.split_once(" run: ") {
-            sum += words(counts.split(','));
-        }
-    }
-    sum
+/// Reads the line `Summary [ 1.2s] 4 tests run: 2 passed (1 slow), 1 failed, 1 timed out, 1 skipped`, the last of a run.
+fn nextest(output: &str) -> Option<Counts> {
+    let is_summary = |line: &&str| line.trim_start().starts_with("Summary [");
+    let summary = output.lines().rfind(is_summary)?;
+    let (_, counts) = summary.split_once(" run: ")?;
+    Some(words(counts.split(',')))
 }
 
 /// Adds up parts such as `3 passed` and `1 timed out`.
@@ -154,6 +147,12 @@ mod tests {
         check(
             false,
             "  Summary [ 9s] 2/4 tests run: 1 passed, 1 failed, 0 skipped",
+            [1, 1, 0],
+        );
+        check(
+            false,
+            "test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 2 filtered out\n  \
+             Summary [ 9s] 2 tests run: 1 passed, 1 failed, 0 skipped",
             [1, 1, 0],
         );
     }

@@ -9,7 +9,7 @@ use crate::facts;
 use crate::job::Job;
 
 pub(crate) fn fmt(job: &mut Job) -> Result<Counts> {
-    let command = job.cargo(&["fmt", "--all", "--check"]);
+    let command = job.cargo(&["fmt", "--all", "--check", "--", "--color=never"]);
     Ok(Counts::check(job.run(command)?.success))
 }
 
