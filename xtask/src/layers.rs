@@ -100,25 +100,11 @@ const TABLE: &[Row] = &[
     },
 ];
 
-/// Crates of others that only these of ours may name.
-const CONFINED: &[(&str, &[&str])] = &[
-    ("anyhow", &["sixb", "xtask"]),
-    ("clap", &["sixb", "xtask"]),
-    ("landlock", &["sixb-sandbox-local"]),
-    ("rmcp", &["sixb-mcp"]),
-    ("rustix", &["sixb-sandbox-local"]),
-    ("seccompiler", &["sixb-sandbox-local"]),
-    ("sqlx", &["sixb-project"]),
-];
-
 const TABLE_FILE: &str = "xtask/src/layers.rs and docs/architecture.md";
 
 pub(crate) fn check(facts: &Facts) -> Vec<Violation> {
-    facts
-        .crates
-        .iter()
-        .flat_map(|package| [edges(package, facts), confined(package)].concat())
-        .collect()
+    let crates = facts.crates.iter();
+    crates.flat_map(|package| edges(package, facts)).collect()
 }
 
 fn edges(package: &Crate, facts: &Facts) -> Vec<Violation> {
@@ -177,19 +163,6 @@ fn edge(row: usize, used: &Use, place: &str) -> Option<Violation> {
         }),
         Some(_) => None,
     }
-}
-
-fn confined(package: &Crate) -> Vec<Violation> {
-    let breach = |used: &Use| {
-        let (name, owners) = CONFINED.iter().find(|(name, _)| *name == used.name)?;
-        let owners = (!owners.contains(&package.name.as_str())).then(|| owners.join("` and `"))?;
-        Some(Violation {
-            rule: format!("`{name}` is confined to `{owners}`"),
-            place: format!("{}/Cargo.toml", package.folder),
-            remedy: format!("use what `{owners}` offers, or change the list in {TABLE_FILE}"),
-        })
-    };
-    package.uses.iter().filter_map(breach).collect()
 }
 
 #[cfg(test)]
@@ -302,51 +275,5 @@ mod tests {
         ] {
             assert_eq!(rules(name, &[used]), [rule], "{name} {used}");
         }
-    }
-
-    #[test]
-    fn confined_crates_of_others_fail_elsewhere() {
-        for (name, used, rule) in [
-            ("sixb-tools", "rmcp", "`rmcp` is confined to `sixb-mcp`"),
-            (
-                "sixb-sandbox",
-                "rustix*",
-                "`rustix` is confined to `sixb-sandbox-local`",
-            ),
-            (
-                "sixb-agent",
-                "sqlx?",
-                "`sqlx` is confined to `sixb-project`",
-            ),
-            (
-                "sixb-agent",
-                "anyhow",
-                "`anyhow` is confined to `sixb` and `xtask`",
-            ),
-        ] {
-            assert_eq!(rules(name, &[used]), [rule], "{name} {used}");
-        }
-    }
-
-    #[test]
-    fn a_violation_names_place_and_remedy() {
-        let package = Crate {
-            name: "sixb-mcp".into(),
-            folder: "crates/sixb-mcp".into(),
-            ..Crate::default()
-        };
-        let used = Use {
-            name: "clap".into(),
-            ..Use::default()
-        };
-        let found = confined(&Crate {
-            uses: vec![used],
-            ..package
-        });
-        assert_eq!(
-            found[0].to_string(),
-            "crates/sixb-mcp/Cargo.toml: `clap` is confined to `sixb` and `xtask`\n  \
-             remedy: use what `sixb` and `xtask` offers, or change the list in xtask/src/layers.rs and docs/architecture.md"
-        );
     }
 }

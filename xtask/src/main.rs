@@ -7,6 +7,7 @@
 )]
 
 mod ci;
+mod confined;
 mod counts;
 mod facts;
 mod job;

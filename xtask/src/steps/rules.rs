@@ -7,11 +7,12 @@ use anyhow::{Context, Result};
 use crate::counts::Counts;
 use crate::facts::{self, Facts, Violation};
 use crate::job::Job;
-use crate::{layers, layout, licences, source};
+use crate::{confined, layers, layout, licences, source};
 
 pub(crate) fn layers(job: &mut Job) -> Result<Counts> {
     let facts = Facts::read(&job.root)?;
     let mut violations = layers::check(&facts);
+    violations.extend(confined::check(&facts));
     violations.extend(layout::check(&facts));
     violations.extend(source::check(&facts));
     Ok(report(job, &violations))
