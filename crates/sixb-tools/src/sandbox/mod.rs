@@ -1,0 +1,35 @@
+//! The tools that work in a sandbox: `bash` and `read`.
+
+mod bash;
+mod boot;
+mod errors;
+mod read;
+
+use std::{any::Any, sync::Arc};
+
+pub use bash::bash;
+pub use errors::tool_error;
+pub use read::read;
+
+pub(crate) use boot::booted;
+
+use serde_json::Value;
+
+use crate::{Tool, ToolSpec, schema::SchemaError};
+
+/// The tools of this crate that need a sandbox: `bash` and `read`.
+///
+/// The host lends the sandbox as a [`LazySandbox`](sixb_sandbox::LazySandbox) extension of the call's context.
+pub fn sandbox_tools() -> Vec<Arc<dyn Tool>> {
+    vec![bash(), read()]
+}
+
+pub(crate) fn is_builtin(tool: &dyn Tool) -> bool {
+    let tool: &dyn Any = tool;
+    tool.is::<bash::Bash>() || tool.is::<read::Read>()
+}
+
+fn builtin_spec(name: &str, title: &str, description: &str, schema: Result<Value, SchemaError>) -> ToolSpec {
+    let schema = schema.expect("a struct with named fields, by its definition");
+    ToolSpec::new(name, description, schema).expect("a good name and a flat schema, by their definition").title(title)
+}
