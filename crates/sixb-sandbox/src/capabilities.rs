@@ -81,7 +81,11 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// Capabilities with no limits, no background processes, no desktop and no snapshots; set the fields that hold.
-    pub fn new(isolation: Isolation, level: impl Into<String>, network: NetworkEnforcement) -> Self {
+    pub fn new(
+        isolation: Isolation,
+        level: impl Into<String>,
+        network: NetworkEnforcement,
+    ) -> Self {
         Self {
             isolation,
             level: level.into(),

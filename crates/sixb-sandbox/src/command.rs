@@ -89,7 +89,9 @@ impl OutputLimits {
 }
 
 /// Which of a command's two output streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputStream {
     /// Standard output.
@@ -291,7 +293,12 @@ pub struct CommandOutput {
 
 impl CommandOutput {
     /// An output with nothing in it but how the process ended, for backends to fill.
-    pub fn new(exit_code: Option<i32>, stdout: CapturedStream, stderr: CapturedStream, duration: Duration) -> Self {
+    pub fn new(
+        exit_code: Option<i32>,
+        stdout: CapturedStream,
+        stderr: CapturedStream,
+        duration: Duration,
+    ) -> Self {
         Self {
             exit_code,
             signal: None,

@@ -6,8 +6,9 @@ use futures::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    BackgroundId, ByteRange, Changes, Chunk, Command, CommandOutput, FileContents, FileSource, FileWrite, OutputId, OutputStream,
-    Result, Sandbox, SandboxError, SandboxPath, Snapshot, SnapshotOptions,
+    BackgroundId, ByteRange, Changes, Chunk, Command, CommandOutput, FileContents, FileSource,
+    FileWrite, OutputId, OutputStream, Result, Sandbox, SandboxError, SandboxPath, Snapshot,
+    SnapshotOptions,
 };
 
 /// What [`SandboxExt::stream`] yields.
@@ -56,17 +57,27 @@ pub trait SandboxExt: Sandbox {
                 actual: Some(size),
             });
         }
-        self.read_range(&source, ByteRange::new(0, ByteRange::MAX_LEN)).await
+        self.read_range(&source, ByteRange::new(0, ByteRange::MAX_LEN))
+            .await
     }
 
     /// Reads a piece of a command's spooled output.
-    async fn read_output(&self, id: &OutputId, stream: OutputStream, range: ByteRange) -> Result<Bytes> {
-        self.read_range(&FileSource::Output(id.clone(), stream), range).await
+    async fn read_output(
+        &self,
+        id: &OutputId,
+        stream: OutputStream,
+        range: ByteRange,
+    ) -> Result<Bytes> {
+        self.read_range(&FileSource::Output(id.clone(), stream), range)
+            .await
     }
 
     /// What changed in the working directory since `before`.
     async fn changes_since(&self, before: &Snapshot) -> Result<Changes> {
-        Ok(self.snapshot(SnapshotOptions::default()).await?.since(before))
+        Ok(self
+            .snapshot(SnapshotOptions::default())
+            .await?
+            .since(before))
     }
 
     /// A handle on a process begun by [`Sandbox::start`].
@@ -100,7 +111,10 @@ impl Background<'_> {
 }
 
 /// Runs a command and yields its output while it comes. Dropping the stream kills the command.
-pub fn stream(sandbox: &dyn Sandbox, command: Command) -> impl Stream<Item = CommandEvent> + Send + '_ {
+pub fn stream(
+    sandbox: &dyn Sandbox,
+    command: Command,
+) -> impl Stream<Item = CommandEvent> + Send + '_ {
     let (chunks, mut receiver) = tokio::sync::mpsc::channel(256);
     let mut run = sandbox.run(command.live(chunks));
     async_stream::stream! {

@@ -261,7 +261,9 @@ pub struct SnapshotOptions {
 impl Default for SnapshotOptions {
     fn default() -> Self {
         Self {
-            skip: [".git", "node_modules", ".sixb"].map(str::to_owned).to_vec(),
+            skip: [".git", "node_modules", ".sixb"]
+                .map(str::to_owned)
+                .to_vec(),
             limit: 100_000,
         }
     }
@@ -287,11 +289,18 @@ impl Snapshot {
         for (path, stat) in &self.files {
             match before.files.get(path) {
                 None => changes.created.push(path.clone()),
-                Some(old) if old.version != stat.version || old.size != stat.size => changes.modified.push(path.clone()),
+                Some(old) if old.version != stat.version || old.size != stat.size => {
+                    changes.modified.push(path.clone())
+                }
                 Some(_) => {}
             }
         }
-        changes.removed = before.files.keys().filter(|path| !self.files.contains_key(*path)).cloned().collect();
+        changes.removed = before
+            .files
+            .keys()
+            .filter(|path| !self.files.contains_key(*path))
+            .cloned()
+            .collect();
         changes
     }
 }
@@ -316,8 +325,22 @@ mod tests {
     fn a_difference_names_each_file_once() {
         let path = |name: &str| SandboxPath::parse(name).expect("path");
         let stat = |version| FileStat::new(FileKind::File, 1, 0o644, Duration::ZERO, version);
-        let before = Snapshot::new([(path("a"), stat(1)), (path("b"), stat(1)), (path("c"), stat(1))].into());
-        let after = Snapshot::new([(path("a"), stat(1)), (path("b"), stat(2)), (path("d"), stat(1))].into());
+        let before = Snapshot::new(
+            [
+                (path("a"), stat(1)),
+                (path("b"), stat(1)),
+                (path("c"), stat(1)),
+            ]
+            .into(),
+        );
+        let after = Snapshot::new(
+            [
+                (path("a"), stat(1)),
+                (path("b"), stat(2)),
+                (path("d"), stat(1)),
+            ]
+            .into(),
+        );
         let changes = after.since(&before);
         assert_eq!(changes.created, [path("d")]);
         assert_eq!(changes.modified, [path("b")]);

@@ -19,12 +19,14 @@ mod sandbox;
 pub mod spool;
 
 pub use capabilities::{Capabilities, Enforcer, Isolation, LimitSupport, NetworkEnforcement};
-pub use command::{BackgroundId, Chunk, Command, CommandOutput, OutputLimits, OutputStream, Program, Stdin};
+pub use command::{
+    BackgroundId, Chunk, Command, CommandOutput, OutputLimits, OutputStream, Program, Stdin,
+};
 pub use error::{Cause, Result, SandboxError};
 pub use ext::{Background, CommandEvent, SandboxExt, stream};
 pub use files::{
-    ByteRange, Changes, DirEntry, FileContents, FileKind, FileSource, FileStat, FileWrite, LinePosition, ListOptions, SeekLine,
-    Snapshot, SnapshotOptions,
+    ByteRange, Changes, DirEntry, FileContents, FileKind, FileSource, FileStat, FileWrite,
+    LinePosition, ListOptions, SeekLine, Snapshot, SnapshotOptions,
 };
 pub use lazy::LazySandbox;
 pub use network::{AllowedOrigin, NetworkPolicy, Origin};

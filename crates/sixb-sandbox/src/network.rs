@@ -92,16 +92,25 @@ impl FromStr for Origin {
                 rest.trim_end_matches('/')
             )));
         }
-        let url = url::Url::parse(&full)
-            .map_err(|error| invalid(format!("is not an origin ({error}): write it as https://host[:port]")))?;
+        let url = url::Url::parse(&full).map_err(|error| {
+            invalid(format!(
+                "is not an origin ({error}): write it as https://host[:port]"
+            ))
+        })?;
         let https = match url.scheme() {
             "https" => true,
             "http" => false,
-            other => return Err(invalid(format!("has the scheme {other}: only http and https can be enforced"))),
+            other => {
+                return Err(invalid(format!(
+                    "has the scheme {other}: only http and https can be enforced"
+                )));
+            }
         };
         let host = url.host_str().unwrap_or_default().trim_end_matches('.');
         if host.is_empty() || host.contains('*') {
-            return Err(invalid("names no host: write it as https://host[:port]".into()));
+            return Err(invalid(
+                "names no host: write it as https://host[:port]".into(),
+            ));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(invalid("holds a user name: leave it out".into()));
@@ -115,7 +124,9 @@ impl FromStr for Origin {
         Ok(Self {
             https,
             host: host.to_owned(),
-            port: url.port_or_known_default().unwrap_or(if https { 443 } else { 80 }),
+            port: url
+                .port_or_known_default()
+                .unwrap_or(if https { 443 } else { 80 }),
         })
     }
 }
@@ -146,15 +157,32 @@ mod tests {
             ("https://bücher.example", "https://xn--bcher-kva.example"),
             ("http://svc.test:80", "http://svc.test"),
         ] {
-            assert_eq!(text.parse::<Origin>().expect(text).to_string(), canonical, "{text}");
+            assert_eq!(
+                text.parse::<Origin>().expect(text).to_string(),
+                canonical,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn case_67_a_wildcard_is_refused_with_the_fixed_form() {
-        let error = "https://*.svc.test".parse::<Origin>().expect_err("wildcard").to_string();
-        assert!(error.contains("https://*.svc.test") && error.contains("https://www.svc.test"), "{error}");
-        for bad in ["ftp://a.test", "https://u:p@a.test", "https://a.test/x", "https://", "https://a.test?q=1", "*"] {
+        let error = "https://*.svc.test"
+            .parse::<Origin>()
+            .expect_err("wildcard")
+            .to_string();
+        assert!(
+            error.contains("https://*.svc.test") && error.contains("https://www.svc.test"),
+            "{error}"
+        );
+        for bad in [
+            "ftp://a.test",
+            "https://u:p@a.test",
+            "https://a.test/x",
+            "https://",
+            "https://a.test?q=1",
+            "*",
+        ] {
             let error = bad.parse::<Origin>().expect_err(bad).to_string();
             assert!(error.contains(bad), "the value is named: {error}");
         }

@@ -146,7 +146,9 @@ impl CreateOptions {
         }
         fill(&mut self.env, &defaults.env);
         fill(&mut self.labels, &defaults.labels);
-        self.working_directory = self.working_directory.or_else(|| defaults.working_directory.clone());
+        self.working_directory = self
+            .working_directory
+            .or_else(|| defaults.working_directory.clone());
         self.workspace = self.workspace.or_else(|| defaults.workspace.clone());
         self.default_timeout = self.default_timeout.or(defaults.default_timeout);
         self.network = self.network.or_else(|| defaults.network.clone());

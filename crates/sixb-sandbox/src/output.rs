@@ -23,7 +23,11 @@ impl OutputId {
             return Self(call_id.to_owned());
         }
         let digest = Sha256::digest(call_id.as_bytes());
-        Self(digest[..8].iter().fold("x".to_owned(), |text, byte| format!("{text}{byte:02x}")))
+        Self(
+            digest[..8]
+                .iter()
+                .fold("x".to_owned(), |text, byte| format!("{text}{byte:02x}")),
+        )
     }
 
     /// The name.
@@ -73,7 +77,8 @@ impl CapturedStream {
 
     /// How many bytes were left out between head and tail.
     pub fn omitted_bytes(&self) -> u64 {
-        self.total_bytes.saturating_sub((self.head.len() + self.tail.len()) as u64)
+        self.total_bytes
+            .saturating_sub((self.head.len() + self.tail.len()) as u64)
     }
 
     /// All kept bytes, in order. Where something was left out a line says how many bytes.
@@ -86,7 +91,9 @@ impl CapturedStream {
         } else {
             String::new()
         };
-        [&self.head[..], note.as_bytes(), &self.tail[..]].concat().into()
+        [&self.head[..], note.as_bytes(), &self.tail[..]]
+            .concat()
+            .into()
     }
 
     /// [`bytes`](Self::bytes) as text; what is not UTF-8 is replaced by `U+FFFD`.

@@ -43,7 +43,12 @@ impl SandboxPath {
             return Err(SandboxError::InvalidInput {
                 field: "path",
                 value: shown(),
-                reason: if raw.is_empty() { "is empty" } else { "holds a NUL byte" }.into(),
+                reason: if raw.is_empty() {
+                    "is empty"
+                } else {
+                    "holds a NUL byte"
+                }
+                .into(),
             });
         }
         if raw[0] == b'/' {
@@ -116,7 +121,9 @@ impl SandboxPath {
 
     /// The components, first to last.
     pub fn components(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
-        self.0.split(|byte| *byte == b'/').filter(|part| !part.is_empty())
+        self.0
+            .split(|byte| *byte == b'/')
+            .filter(|part| !part.is_empty())
     }
 
     /// The directory it lies in; `None` for the working directory.
@@ -145,7 +152,8 @@ impl SandboxPath {
     /// Whether it is `other` or lies below it.
     pub fn starts_with(&self, other: &Self) -> bool {
         other.is_root()
-            || (self.0.starts_with(&other.0) && matches!(self.0.get(other.0.len()), None | Some(b'/')))
+            || (self.0.starts_with(&other.0)
+                && matches!(self.0.get(other.0.len()), None | Some(b'/')))
     }
 }
 
@@ -206,7 +214,11 @@ mod tests {
 
     #[test]
     fn guest_paths_match_whole_components() {
-        let parse = |path: &str| SandboxPath::parse_guest(path, "/workspace").ok().map(|path| path.to_string());
+        let parse = |path: &str| {
+            SandboxPath::parse_guest(path, "/workspace")
+                .ok()
+                .map(|path| path.to_string())
+        };
         assert_eq!(parse("/workspace/a/b").as_deref(), Some("a/b"));
         assert_eq!(parse("/workspace").as_deref(), Some("."));
         assert_eq!(parse("/workspace//a").as_deref(), Some("a"));

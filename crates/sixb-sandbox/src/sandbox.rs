@@ -10,8 +10,9 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    BackgroundId, ByteRange, Capabilities, Command, CommandOutput, CreateOptions, DirEntry, FileSource, FileStat,
-    FileWrite, LinePosition, ListOptions, Result, SandboxPath, SeekLine, Snapshot, SnapshotOptions,
+    BackgroundId, ByteRange, Capabilities, Command, CommandOutput, CreateOptions, DirEntry,
+    FileSource, FileStat, FileWrite, LinePosition, ListOptions, Result, SandboxPath, SeekLine,
+    Snapshot, SnapshotOptions,
 };
 
 /// Whether a sandbox can still be used.
@@ -153,7 +154,14 @@ pub struct SandboxRecord {
 
 impl SandboxRecord {
     /// A record, for backends to fill.
-    pub fn new(id: String, provider: &'static str, owner_pid: u32, owner_alive: bool, running: bool, created_at: u64) -> Self {
+    pub fn new(
+        id: String,
+        provider: &'static str,
+        owner_pid: u32,
+        owner_alive: bool,
+        running: bool,
+        created_at: u64,
+    ) -> Self {
         Self {
             id,
             provider,

@@ -1,0 +1,1 @@
+//! The list of checks that every backend must pass.
