@@ -8,7 +8,10 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{Tool, ToolBuildError, ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolSpec, bound, schema};
+use crate::{
+    Tool, ToolBuildError, ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolSpec, bound,
+    schema,
+};
 
 /// Builds a tool from a closure. Its input type gives the schema; doc comments of the fields are what the model reads.
 ///
@@ -95,7 +98,9 @@ struct Typed<I, O, H> {
 
 impl<I, O, H> fmt::Debug for Typed<I, O, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentTool").field("spec", &self.spec).finish_non_exhaustive()
+        f.debug_struct("AgentTool")
+            .field("spec", &self.spec)
+            .finish_non_exhaustive()
     }
 }
 
@@ -111,8 +116,12 @@ where
     }
 
     async fn call(&self, cx: ToolContext, input: Value) -> Result<ToolOutput, ToolError> {
-        let input = serde_json::from_value(input)
-            .map_err(|error| ToolError::new(ToolErrorKind::InvalidInput, format!("the input does not fit: {error}")))?;
+        let input = serde_json::from_value(input).map_err(|error| {
+            ToolError::new(
+                ToolErrorKind::InvalidInput,
+                format!("the input does not fit: {error}"),
+            )
+        })?;
         let mut value = Some((self.handler)(cx, input).await?);
         // A `ToolOutput` is passed on as it is, so that rich content stays rich.
         if let Some(output) = (&mut value as &mut dyn Any).downcast_mut::<Option<ToolOutput>>()

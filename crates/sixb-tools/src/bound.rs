@@ -16,14 +16,21 @@ pub const MAX_RESULT_BYTES: usize = 256 << 10;
 pub(crate) fn to_finite_json(value: &impl Serialize) -> Result<Value, ToolError> {
     finite::check(value)?;
     serde_json::to_value(value).map_err(|error| {
-        ToolError::new(ToolErrorKind::Internal, "The tool's result is not valid JSON.").with_source(error)
+        ToolError::new(
+            ToolErrorKind::Internal,
+            "The tool's result is not valid JSON.",
+        )
+        .with_source(error)
     })
 }
 
 /// Refuses results that are too large for a conversation, and rich results without content.
 pub(crate) fn check_result(output: &ToolOutput) -> Result<(), ToolError> {
     if matches!(output, ToolOutput::Rich(parts) if parts.is_empty()) {
-        return Err(ToolError::new(ToolErrorKind::Internal, "The tool returned rich content without any part."));
+        return Err(ToolError::new(
+            ToolErrorKind::Internal,
+            "The tool returned rich content without any part.",
+        ));
     }
     let size = json_size(output);
     if size > MAX_RESULT_BYTES as u64 {
@@ -68,7 +75,10 @@ mod tests {
         assert!(of(MAX_RESULT_BYTES - 2).is_ok());
         let error = of(MAX_RESULT_BYTES - 1).expect_err("too large");
         assert_eq!(error.kind(), ToolErrorKind::LimitExceeded);
-        assert!(error.model_text().contains("262145") && error.model_text().contains("artifact"), "{error}");
+        assert!(
+            error.model_text().contains("262145") && error.model_text().contains("artifact"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -95,7 +95,10 @@ impl ToolContext {
 
     /// Shows a line to whoever watches. Never waits: it is lost when nobody reads fast enough.
     pub fn note(&self, text: impl Into<String>) {
-        self.send(|tool_call_id| ToolProgress::Note { tool_call_id, text: text.into() });
+        self.send(|tool_call_id| ToolProgress::Note {
+            tool_call_id,
+            text: text.into(),
+        });
     }
 
     /// Shows output to whoever watches, as [`note`](Self::note) does.
@@ -115,7 +118,10 @@ impl ToolContext {
 
     /// Whether someone watches.
     pub fn watched(&self) -> bool {
-        self.0.progress.as_ref().is_some_and(|progress| !progress.is_closed())
+        self.0
+            .progress
+            .as_ref()
+            .is_some_and(|progress| !progress.is_closed())
     }
 }
 
@@ -176,7 +182,9 @@ impl ToolContextBuilder {
 
     /// Lends a value to the tools, found again by its type. A second one of the same type replaces the first.
     pub fn extension<T: Any + Send + Sync>(mut self, value: T) -> Self {
-        self.inner.extensions.insert(TypeId::of::<T>(), Arc::new(value));
+        self.inner
+            .extensions
+            .insert(TypeId::of::<T>(), Arc::new(value));
         self
     }
 
@@ -198,7 +206,10 @@ mod tests {
 
     #[test]
     fn extensions_are_found_by_type() {
-        let cx = ToolContext::builder("c").extension(7_u8).extension("text".to_owned()).build();
+        let cx = ToolContext::builder("c")
+            .extension(7_u8)
+            .extension("text".to_owned())
+            .build();
         assert_eq!(cx.extension::<u8>(), Some(&7));
         assert_eq!(cx.extension::<String>().map(String::as_str), Some("text"));
         assert_eq!(cx.extension::<u16>(), None);
@@ -210,7 +221,14 @@ mod tests {
         let cx = ToolContext::builder("c1").run(run.clone()).build();
         cx.log(Level::WARN, "careful");
         let lines = run.log_lines();
-        assert_eq!((lines[0].level, lines[0].tool_call_id.as_str(), lines[0].text.as_str()), (Level::WARN, "c1", "careful"));
+        assert_eq!(
+            (
+                lines[0].level,
+                lines[0].tool_call_id.as_str(),
+                lines[0].text.as_str()
+            ),
+            (Level::WARN, "c1", "careful")
+        );
     }
 
     #[test]

@@ -173,7 +173,9 @@ impl ToolError {
 
     /// What a model may read.
     pub fn model_text(&self) -> &str {
-        self.model.as_deref().unwrap_or(self.kind.default_model_text())
+        self.model
+            .as_deref()
+            .unwrap_or(self.kind.default_model_text())
     }
 
     /// Whether the call was refused rather than that it failed.
@@ -249,13 +251,22 @@ mod tests {
         let error = tool().expect_err("fails");
         assert_eq!(error.kind(), ToolErrorKind::Internal);
         assert_eq!(error.model_text(), "An error occurred.");
-        assert!(!error.to_string().contains("hunter2") && !error.to_json().to_string().contains("hunter2"));
+        assert!(
+            !error.to_string().contains("hunter2")
+                && !error.to_json().to_string().contains("hunter2")
+        );
         assert!(error.operator_text().contains("hunter2"));
     }
 
     #[test]
     fn a_refusal_is_not_a_failure() {
-        let refusals: Vec<_> = ToolErrorKind::ALL.into_iter().filter(|kind| kind.is_refusal()).collect();
-        assert_eq!(refusals, [ToolErrorKind::PermissionDenied, ToolErrorKind::PolicyDenied]);
+        let refusals: Vec<_> = ToolErrorKind::ALL
+            .into_iter()
+            .filter(|kind| kind.is_refusal())
+            .collect();
+        assert_eq!(
+            refusals,
+            [ToolErrorKind::PermissionDenied, ToolErrorKind::PolicyDenied]
+        );
     }
 }

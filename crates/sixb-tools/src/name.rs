@@ -33,7 +33,9 @@ impl ToolName {
 
 /// A text that is no tool name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("tool name {name:?} {reason}: use a letter or `_`, then up to 63 letters, digits, `_` or `-`")]
+#[error(
+    "tool name {name:?} {reason}: use a letter or `_`, then up to 63 letters, digits, `_` or `-`"
+)]
 pub struct InvalidToolName {
     name: String,
     reason: &'static str,

@@ -62,9 +62,13 @@ mod tests {
 
     #[test]
     fn a_rich_result_has_its_own_envelope() {
-        let expect = json!({"kind": "agentToolResult", "content": [{"type": "text", "text": "hi"}]});
+        let expect =
+            json!({"kind": "agentToolResult", "content": [{"type": "text", "text": "hi"}]});
         assert_eq!(ToolOutput::text("hi").to_json(), expect);
-        assert_eq!(serde_json::to_value(ToolOutput::text("hi")).expect("json"), expect);
+        assert_eq!(
+            serde_json::to_value(ToolOutput::text("hi")).expect("json"),
+            expect
+        );
         assert_eq!(ToolOutput::Json(json!([1])).to_json(), json!([1]));
     }
 }

@@ -12,7 +12,11 @@ pub enum ProgressStream {
 
 /// A sign of life of a running call. For people: a result never depends on it, and a slow reader loses pieces.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "type",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
 #[non_exhaustive]
 pub enum ToolProgress {
     /// A command wrote this.

@@ -7,8 +7,8 @@ use serde_json::Value;
 use tracing::Instrument;
 
 use crate::{
-    Tool, ToolBuildError, ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolSpec, bound, schema::SchemaError,
-    validate::InputCheck,
+    Tool, ToolBuildError, ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolSpec, bound,
+    schema::SchemaError, validate::InputCheck,
 };
 
 /// A set of tools with unique names. Cheap to clone; the same one serves conversations, workflows, the command line and
@@ -34,7 +34,13 @@ impl Entry {
     fn label(&self, place: usize) -> String {
         let spec = self.tool.spec();
         let what = spec.title.as_deref().unwrap_or(&spec.description);
-        let what: String = what.lines().next().unwrap_or_default().chars().take(60).collect();
+        let what: String = what
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(60)
+            .collect();
         format!("tool {} of the list ({what:?})", place + 1)
     }
 }
@@ -56,7 +62,10 @@ impl ToolRegistry {
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {
-        self.0.by_name.get(name).map(|index| &self.0.entries[*index])
+        self.0
+            .by_name
+            .get(name)
+            .map(|index| &self.0.entries[*index])
     }
 
     /// Calls a tool: checks the input, runs the handler within the context's deadline and cancellation, and bounds the
@@ -68,11 +77,18 @@ impl ToolRegistry {
     /// `not_found` for an unknown tool, `invalid_input` when the schema does not accept `arguments`, `timeout` and
     /// `cancelled` as the context says, `internal` for a panic, `limit_exceeded` for a result that is too large, and
     /// whatever the tool itself returns.
-    pub async fn call(&self, name: &str, cx: ToolContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+    pub async fn call(
+        &self,
+        name: &str,
+        cx: ToolContext,
+        arguments: Value,
+    ) -> Result<ToolOutput, ToolError> {
         let entry = self.entry(name).ok_or_else(|| self.unknown(name))?;
         entry.input.check(&arguments)?;
         let span = tracing::info_span!("tool_call", tool = name, tool_call_id = cx.tool_call_id(), run_id = %cx.run().run_id);
-        let result = supervise(&*entry.tool, cx, arguments).instrument(span.clone()).await;
+        let result = supervise(&*entry.tool, cx, arguments)
+            .instrument(span.clone())
+            .await;
         let result = match result {
             // The built-in tools have their own, tighter bounds on what a model reads.
             Ok(output) if !entry.builtin => bound::check_result(&output).map(|()| output),
@@ -88,7 +104,12 @@ impl ToolRegistry {
     ///
     /// # Errors
     /// `invalid_input`, naming line and column, when `arguments` is no JSON.
-    pub async fn call_json(&self, name: &str, cx: ToolContext, arguments: &str) -> Result<ToolOutput, ToolError> {
+    pub async fn call_json(
+        &self,
+        name: &str,
+        cx: ToolContext,
+        arguments: &str,
+    ) -> Result<ToolOutput, ToolError> {
         if arguments.trim().is_empty() {
             return self.call(name, cx, Value::Object(Default::default())).await;
         }
@@ -104,8 +125,15 @@ impl ToolRegistry {
 
     fn unknown(&self, name: &str) -> ToolError {
         let known: Vec<&str> = self.specs().map(|spec| spec.name.as_str()).collect();
-        let known = if known.is_empty() { "there are no tools".into() } else { format!("use one of: {}", known.join(", ")) };
-        ToolError::new(ToolErrorKind::NotFound, format!("no tool is called `{}`; {known}", shown(name)))
+        let known = if known.is_empty() {
+            "there are no tools".into()
+        } else {
+            format!("use one of: {}", known.join(", "))
+        };
+        ToolError::new(
+            ToolErrorKind::NotFound,
+            format!("no tool is called `{}`; {known}", shown(name)),
+        )
     }
 }
 
@@ -114,10 +142,19 @@ fn shown(name: &str) -> String {
 }
 
 /// Runs a handler so that neither a panic nor a handler that never ends harms the run.
-async fn supervise(tool: &dyn Tool, cx: ToolContext, input: Value) -> Result<ToolOutput, ToolError> {
+async fn supervise(
+    tool: &dyn Tool,
+    cx: ToolContext,
+    input: Value,
+) -> Result<ToolOutput, ToolError> {
     let (cancel, deadline, grace) = (cx.cancel().clone(), cx.deadline(), tool.cancel_grace());
     let cancelled = || ToolError::of(ToolErrorKind::Cancelled);
-    let late = || ToolError::new(ToolErrorKind::Timeout, "The call did not finish before the deadline of the run.");
+    let late = || {
+        ToolError::new(
+            ToolErrorKind::Timeout,
+            "The call did not finish before the deadline of the run.",
+        )
+    };
     if cancel.is_cancelled() {
         return Err(cancelled());
     }
@@ -145,8 +182,14 @@ async fn supervise(tool: &dyn Tool, cx: ToolContext, input: Value) -> Result<Too
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> ToolError {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    ToolError::of(ToolErrorKind::Internal).operator(format!("the handler panicked: {}", text.unwrap_or("(no text)")))
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    ToolError::of(ToolErrorKind::Internal).operator(format!(
+        "the handler panicked: {}",
+        text.unwrap_or("(no text)")
+    ))
 }
 
 /// Collects the tools of a [`ToolRegistry`].
@@ -185,7 +228,10 @@ impl ToolRegistryBuilder {
             };
             let name = entry.tool.spec().name.to_string();
             if entry.tool.spec().name.is_reserved() && !entry.builtin {
-                let owner = inner.by_name.get(&name).map(|first| inner.entries[*first].label(*first));
+                let owner = inner
+                    .by_name
+                    .get(&name)
+                    .map(|first| inner.entries[*first].label(*first));
                 return Err(ToolBuildError::Reserved {
                     builtin: owner.unwrap_or_else(|| format!("the `{name}` of sixb-tools")),
                     custom: entry.label(place),
@@ -218,7 +264,10 @@ fn checked_schema(spec: &ToolSpec) -> Result<InputCheck, ToolBuildError> {
     }
     let flat = crate::schema::flatten(spec.input_schema.clone()).map_err(refuse)?;
     if flat != spec.input_schema {
-        return Err(refuse(SchemaError::new("", "is not flat: build the spec by `ToolSpec::new`")));
+        return Err(refuse(SchemaError::new(
+            "",
+            "is not flat: build the spec by `ToolSpec::new`",
+        )));
     }
     InputCheck::compile(&flat).map_err(|problem| refuse(SchemaError::new("", problem)))
 }

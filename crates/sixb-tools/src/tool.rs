@@ -27,16 +27,23 @@ impl ToolSpec {
     ///
     /// # Errors
     /// A bad name, a blank description, or a schema that cannot be made flat.
-    pub fn new(name: &str, description: impl Into<String>, input_schema: Value) -> Result<Self, ToolBuildError> {
+    pub fn new(
+        name: &str,
+        description: impl Into<String>,
+        input_schema: Value,
+    ) -> Result<Self, ToolBuildError> {
         let name: ToolName = name.parse()?;
         let description = description.into();
         if description.trim().is_empty() {
-            return Err(ToolBuildError::BlankDescription { tool: name.to_string() });
+            return Err(ToolBuildError::BlankDescription {
+                tool: name.to_string(),
+            });
         }
-        let input_schema = schema::flatten(input_schema).map_err(|source| ToolBuildError::Schema {
-            tool: name.to_string(),
-            source,
-        })?;
+        let input_schema =
+            schema::flatten(input_schema).map_err(|source| ToolBuildError::Schema {
+                tool: name.to_string(),
+                source,
+            })?;
         Ok(Self {
             name,
             title: None,

@@ -19,7 +19,9 @@ pub(crate) struct InputCheck {
 
 impl InputCheck {
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
-        let properties = schema["properties"].as_object().map(|named| named.keys().cloned().collect());
+        let properties = schema["properties"]
+            .as_object()
+            .map(|named| named.keys().cloned().collect());
         Ok(Self {
             validator: jsonschema::draft202012::new(schema).map_err(|error| error.to_string())?,
             properties: properties.unwrap_or_default(),
@@ -32,31 +34,52 @@ impl InputCheck {
             return Ok(());
         }
         let mut errors = self.validator.iter_errors(input);
-        let problems: Vec<String> = errors.by_ref().take(MAX_PROBLEMS).map(|error| self.describe(&error)).collect();
+        let problems: Vec<String> = errors
+            .by_ref()
+            .take(MAX_PROBLEMS)
+            .map(|error| self.describe(&error))
+            .collect();
         let more = match errors.count() {
             0 => String::new(),
             count => format!("; and {count} more"),
         };
-        Err(ToolError::new(ToolErrorKind::InvalidInput, format!("invalid input: {}{more}", problems.join("; "))))
+        Err(ToolError::new(
+            ToolErrorKind::InvalidInput,
+            format!("invalid input: {}{more}", problems.join("; ")),
+        ))
     }
 
     fn describe(&self, error: &ValidationError<'_>) -> String {
         let path = error.instance_path().as_str();
-        let place = if path.is_empty() { "at the root".to_owned() } else { format!("at `{path}`") };
+        let place = if path.is_empty() {
+            "at the root".to_owned()
+        } else {
+            format!("at `{path}`")
+        };
         match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected } if path.is_empty() => {
                 let known = match &self.properties[..] {
                     [] => "takes no properties".to_owned(),
                     known => format!("knows {}", known.join(", ")),
                 };
-                format!("{place}: unknown property {}; this tool {known}", unexpected.join(", "))
+                format!(
+                    "{place}: unknown property {}; this tool {known}",
+                    unexpected.join(", ")
+                )
             }
-            ValidationErrorKind::Required { property } => format!("{place}: property {property} is missing"),
-            ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            ValidationErrorKind::Required { property } => {
+                format!("{place}: property {property} is missing")
+            }
+            ValidationErrorKind::AnyOf { context }
+            | ValidationErrorKind::OneOfNotValid { context } => {
                 let mut reasons: Vec<String> = context.iter().flatten().map(message).collect();
                 reasons.dedup();
                 reasons.truncate(MAX_PROBLEMS);
-                format!("{place}: {} fits none of the forms: {}", quote(error.instance()), reasons.join(", or "))
+                format!(
+                    "{place}: {} fits none of the forms: {}",
+                    quote(error.instance()),
+                    reasons.join(", or ")
+                )
             }
             _ => format!("{place}: {}", message(error)),
         }
@@ -109,12 +132,30 @@ mod tests {
             (json!({"path": "x"}), "ok"),
             (json!({"path": "x", "limit": null}), "ok"),
             (json!({"path": "x", "limit": 1.0}), "ok"),
-            (json!({}), "invalid input: at the root: property \"path\" is missing"),
-            (json!([]), "invalid input: at the root: [] is not of type \"object\""),
-            (json!({"path": 7}), "invalid input: at `/path`: 7 is not of type \"string\""),
-            (json!({"path": "x", "limit": "5"}), "invalid input: at `/limit`: \"5\" is not of types \"null\", \"integer\""),
-            (json!({"path": "x", "limit": 0}), "invalid input: at `/limit`: 0 is less than the minimum of 1"),
-            (json!({"path": "x", "mode": "c"}), "invalid input: at `/mode`: \"c\" is not one of \"a\" or \"b\""),
+            (
+                json!({}),
+                "invalid input: at the root: property \"path\" is missing",
+            ),
+            (
+                json!([]),
+                "invalid input: at the root: [] is not of type \"object\"",
+            ),
+            (
+                json!({"path": 7}),
+                "invalid input: at `/path`: 7 is not of type \"string\"",
+            ),
+            (
+                json!({"path": "x", "limit": "5"}),
+                "invalid input: at `/limit`: \"5\" is not of types \"null\", \"integer\"",
+            ),
+            (
+                json!({"path": "x", "limit": 0}),
+                "invalid input: at `/limit`: 0 is less than the minimum of 1",
+            ),
+            (
+                json!({"path": "x", "mode": "c"}),
+                "invalid input: at `/mode`: \"c\" is not one of \"a\" or \"b\"",
+            ),
             (
                 json!({"path": "x", "pth": 1}),
                 "invalid input: at the root: unknown property pth; this tool knows path, limit, mode, list, either",
@@ -135,8 +176,13 @@ mod tests {
     #[test]
     fn a_long_value_is_quoted_in_part() {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
-        let error = InputCheck::compile(&schema).expect("schema").check(&json!({"n": "é".repeat(100_000)}));
+        let error = InputCheck::compile(&schema)
+            .expect("schema")
+            .check(&json!({"n": "é".repeat(100_000)}));
         let text = error.expect_err("wrong type").model_text().to_owned();
-        assert!(text.len() < 600 && text.ends_with("is not of type \"integer\""), "{text}");
+        assert!(
+            text.len() < 600 && text.ends_with("is not of type \"integer\""),
+            "{text}"
+        );
     }
 }

@@ -8,7 +8,9 @@ use crate::{ToolError, ToolErrorKind};
 
 /// Fails at the first `NaN` or infinity, naming where it is.
 pub(super) fn check(value: &(impl Serialize + ?Sized)) -> Result<(), ToolError> {
-    match value.serialize(Walk { path: &mut Vec::new() }) {
+    match value.serialize(Walk {
+        path: &mut Vec::new(),
+    }) {
         Err(Stop::NotFinite { value, path }) => Err(ToolError::new(
             ToolErrorKind::Internal,
             format!("The tool's result holds {value} at `{path}`: JSON has no such number."),
@@ -51,7 +53,10 @@ struct Inside<'a> {
 
 impl<'a> Walk<'a> {
     fn inside(self) -> Inside<'a> {
-        Inside { path: self.path, next: 0 }
+        Inside {
+            path: self.path,
+            next: 0,
+        }
     }
 
     fn float(self, value: f64) -> Result<(), Stop> {
@@ -66,7 +71,11 @@ impl<'a> Walk<'a> {
 }
 
 impl Inside<'_> {
-    fn at(&mut self, key: impl Into<String>, value: &(impl Serialize + ?Sized)) -> Result<(), Stop> {
+    fn at(
+        &mut self,
+        key: impl Into<String>,
+        value: &(impl Serialize + ?Sized),
+    ) -> Result<(), Stop> {
         self.path.push(key.into());
         value.serialize(Walk { path: self.path })?;
         self.path.pop();
@@ -121,7 +130,11 @@ impl<'a> Serializer for Walk<'a> {
     fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Result<(), Stop> {
         Ok(())
     }
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Stop> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), Stop> {
         value.serialize(self)
     }
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -142,7 +155,13 @@ impl<'a> Serializer for Walk<'a> {
     fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Inside<'a>, Stop> {
         Ok(self.inside())
     }
-    fn serialize_tuple_variant(self, _: &'static str, _: u32, _: &'static str, _: usize) -> Result<Inside<'a>, Stop> {
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Inside<'a>, Stop> {
         Ok(self.inside())
     }
     fn serialize_map(self, _: Option<usize>) -> Result<Inside<'a>, Stop> {
@@ -151,7 +170,13 @@ impl<'a> Serializer for Walk<'a> {
     fn serialize_struct(self, _: &'static str, _: usize) -> Result<Inside<'a>, Stop> {
         Ok(self.inside())
     }
-    fn serialize_struct_variant(self, _: &'static str, _: u32, _: &'static str, _: usize) -> Result<Inside<'a>, Stop> {
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Inside<'a>, Stop> {
         Ok(self.inside())
     }
 }
@@ -201,7 +226,9 @@ impl ser::SerializeMap for Inside<'_> {
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Stop> {
         // The key stays on the path until its value is done.
-        let name = serde_json::to_value(key).ok().and_then(|key| key.as_str().map(str::to_owned));
+        let name = serde_json::to_value(key)
+            .ok()
+            .and_then(|key| key.as_str().map(str::to_owned));
         self.path.push(name.unwrap_or_else(|| "?".into()));
         Ok(())
     }
@@ -235,7 +262,17 @@ mod tests {
             more: [("y", vec![Some(0.0), None, Some(y)])].into(),
         };
         assert!(check(&point(1.0, 2.0)).is_ok());
-        assert!(check(&point(f64::INFINITY, 2.0)).expect_err("infinite").model_text().contains("inf at `/x`"));
-        assert!(check(&point(1.0, f32::NAN)).expect_err("nan").model_text().contains("NaN at `/more/y/2`"));
+        assert!(
+            check(&point(f64::INFINITY, 2.0))
+                .expect_err("infinite")
+                .model_text()
+                .contains("inf at `/x`")
+        );
+        assert!(
+            check(&point(1.0, f32::NAN))
+                .expect_err("nan")
+                .model_text()
+                .contains("NaN at `/more/y/2`")
+        );
     }
 }

@@ -17,7 +17,9 @@ pub(crate) async fn booted(cx: &ToolContext) -> Result<Arc<dyn Sandbox>, ToolErr
     };
     let late = async {
         match cx.deadline() {
-            Some(deadline) => tokio::time::sleep(deadline.saturating_duration_since(Instant::now())).await,
+            Some(deadline) => {
+                tokio::time::sleep(deadline.saturating_duration_since(Instant::now())).await
+            }
             None => std::future::pending().await,
         }
     };
@@ -41,6 +43,9 @@ fn boot_error(error: SandboxError) -> ToolError {
         return tool_error(error);
     }
     let cause = tool_error(error.clone());
-    let text = format!("the sandbox of this run could not start, so nothing was run: {}", cause.model_text());
+    let text = format!(
+        "the sandbox of this run could not start, so nothing was run: {}",
+        cause.model_text()
+    );
     ToolError::new(cause.kind(), text).with_source(error)
 }

@@ -15,9 +15,13 @@ use crate::{ToolError, ToolErrorKind};
 pub fn tool_error(error: SandboxError) -> ToolError {
     use ToolErrorKind as Kind;
     let kind = match &error {
-        SandboxError::NotRunning { .. } | SandboxError::Lost { .. } | SandboxError::Provider { .. } => Kind::Provider,
+        SandboxError::NotRunning { .. }
+        | SandboxError::Lost { .. }
+        | SandboxError::Provider { .. } => Kind::Provider,
         SandboxError::IsolationUnavailable { .. } => Kind::PolicyDenied,
-        SandboxError::PathEscape { .. } | SandboxError::PermissionDenied { .. } => Kind::PermissionDenied,
+        SandboxError::PathEscape { .. } | SandboxError::PermissionDenied { .. } => {
+            Kind::PermissionDenied
+        }
         SandboxError::NotFound { .. } => Kind::NotFound,
         SandboxError::WrongKind { .. } | SandboxError::InvalidInput { .. } => Kind::InvalidInput,
         SandboxError::LimitExceeded { .. } => Kind::LimitExceeded,

@@ -4,6 +4,7 @@ mod bash;
 mod boot;
 mod errors;
 mod read;
+mod spool;
 
 use std::{any::Any, sync::Arc};
 
@@ -12,6 +13,7 @@ pub use errors::tool_error;
 pub use read::read;
 
 pub(crate) use boot::booted;
+pub(crate) use spool::{spool_path, spool_source};
 
 use serde_json::Value;
 
@@ -29,7 +31,14 @@ pub(crate) fn is_builtin(tool: &dyn Tool) -> bool {
     tool.is::<bash::Bash>() || tool.is::<read::Read>()
 }
 
-fn builtin_spec(name: &str, title: &str, description: &str, schema: Result<Value, SchemaError>) -> ToolSpec {
+fn builtin_spec(
+    name: &str,
+    title: &str,
+    description: &str,
+    schema: Result<Value, SchemaError>,
+) -> ToolSpec {
     let schema = schema.expect("a struct with named fields, by its definition");
-    ToolSpec::new(name, description, schema).expect("a good name and a flat schema, by their definition").title(title)
+    ToolSpec::new(name, description, schema)
+        .expect("a good name and a flat schema, by their definition")
+        .title(title)
 }

@@ -8,8 +8,16 @@ use super::walk::{child_schemas, child_schemas_mut};
 const MAX_NODES: usize = 10_000;
 
 /// Keywords that say something about a schema without changing what it accepts.
-const ANNOTATIONS: [&str; 8] =
-    ["title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"];
+const ANNOTATIONS: [&str; 8] = [
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "$comment",
+];
 
 /// Why a schema cannot be made flat.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +41,11 @@ impl SchemaError {
     }
 
     pub(crate) fn place(&self) -> String {
-        if self.at.is_empty() { String::new() } else { format!(" at `{}`", self.at) }
+        if self.at.is_empty() {
+            String::new()
+        } else {
+            format!(" at `{}`", self.at)
+        }
     }
 }
 
@@ -43,7 +55,11 @@ impl SchemaError {
 /// When a type contains itself, a reference leads nowhere or out of the document, the root is not an object with named
 /// properties, or the result is too large.
 pub fn flatten(schema: Value) -> Result<Value, SchemaError> {
-    let mut root = Inliner { document: &schema, nodes: 0 }.inline(&schema, &mut Vec::new(), "")?;
+    let mut root = Inliner {
+        document: &schema,
+        nodes: 0,
+    }
+    .inline(&schema, &mut Vec::new(), "")?;
     close_root(&mut root)?;
     Ok(root)
 }
@@ -55,21 +71,40 @@ struct Inliner<'a> {
 
 impl<'a> Inliner<'a> {
     /// `open` holds the references being inlined: meeting one again means that a type contains itself.
-    fn inline(&mut self, schema: &'a Value, open: &mut Vec<&'a str>, at: &str) -> Result<Value, SchemaError> {
+    fn inline(
+        &mut self,
+        schema: &'a Value,
+        open: &mut Vec<&'a str>,
+        at: &str,
+    ) -> Result<Value, SchemaError> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(SchemaError::new("", format!("is too large: over {MAX_NODES} parts once references are inlined")));
+            return Err(SchemaError::new(
+                "",
+                format!("is too large: over {MAX_NODES} parts once references are inlined"),
+            ));
         }
         let Value::Object(object) = schema else {
             return Ok(schema.clone());
         };
         for keyword in ["$dynamicRef", "$recursiveRef"] {
             if object.contains_key(keyword) {
-                return Err(SchemaError::new(at, format!("uses `{keyword}`, which cannot be inlined")));
+                return Err(SchemaError::new(
+                    at,
+                    format!("uses `{keyword}`, which cannot be inlined"),
+                ));
             }
         }
         let mut own = object.clone();
-        for keyword in ["$defs", "definitions", "$schema", "$id", "$anchor", "$ref", "$comment"] {
+        for keyword in [
+            "$defs",
+            "definitions",
+            "$schema",
+            "$id",
+            "$anchor",
+            "$ref",
+            "$comment",
+        ] {
             own.shift_remove(keyword);
         }
         let mut own = Value::Object(own);
@@ -90,7 +125,9 @@ impl<'a> Inliner<'a> {
         if open.contains(&name) {
             return Err(SchemaError::new(
                 at,
-                format!("`{name}` contains itself: a model cannot be shown a recursive type, so bound its depth"),
+                format!(
+                    "`{name}` contains itself: a model cannot be shown a recursive type, so bound its depth"
+                ),
             ));
         }
         open.push(name);
@@ -102,23 +139,32 @@ impl<'a> Inliner<'a> {
     fn resolve(&self, reference: &'a Value, at: &str) -> Result<(&'a str, &'a Value), SchemaError> {
         let name = reference.as_str().unwrap_or_default();
         let Some(pointer) = name.strip_prefix('#') else {
-            return Err(SchemaError::new(at, format!("`$ref` {reference} leads out of the schema")));
+            return Err(SchemaError::new(
+                at,
+                format!("`$ref` {reference} leads out of the schema"),
+            ));
         };
         match self.document.pointer(pointer) {
             Some(target) => Ok((name, target)),
-            None => Err(SchemaError::new(at, format!("`$ref` {reference} leads nowhere"))),
+            None => Err(SchemaError::new(
+                at,
+                format!("`$ref` {reference} leads nowhere"),
+            )),
         }
     }
 }
 
 /// What stood beside a `$ref` joins its target: annotations win over the target's, constraints hold as well as it.
 fn merge(target: Value, beside: Value) -> Value {
-    let Value::Object(beside) = beside else { return target };
+    let Value::Object(beside) = beside else {
+        return target;
+    };
     if beside.is_empty() {
         return target;
     }
-    let (annotations, constraints): (Map<_, _>, Map<_, _>) =
-        beside.into_iter().partition(|(key, _)| ANNOTATIONS.contains(&key.as_str()));
+    let (annotations, constraints): (Map<_, _>, Map<_, _>) = beside
+        .into_iter()
+        .partition(|(key, _)| ANNOTATIONS.contains(&key.as_str()));
     let mut merged = match target {
         Value::Object(target) if constraints.is_empty() => target,
         target if constraints.is_empty() && target == json!(true) => Map::new(),
@@ -132,7 +178,10 @@ fn merge(target: Value, beside: Value) -> Value {
 fn close_root(root: &mut Value) -> Result<(), SchemaError> {
     let wanted = "the root must be an object with named properties";
     let Value::Object(object) = root else {
-        return Err(SchemaError::new("", format!("{wanted}, but it accepts any value: use a struct with named fields")));
+        return Err(SchemaError::new(
+            "",
+            format!("{wanted}, but it accepts any value: use a struct with named fields"),
+        ));
     };
     for keyword in ["oneOf", "anyOf", "allOf", "not", "if", "enum", "const"] {
         if object.contains_key(keyword) {
@@ -146,23 +195,50 @@ fn close_root(root: &mut Value) -> Result<(), SchemaError> {
         Some(Value::String(kind)) if kind == "object" => {}
         None if object.is_empty() || object.contains_key("properties") => {}
         Some(other) => {
-            return Err(SchemaError::new("", format!("{wanted}, but its type is {other}: use a struct with named fields")));
+            return Err(SchemaError::new(
+                "",
+                format!("{wanted}, but its type is {other}: use a struct with named fields"),
+            ));
         }
-        None => return Err(SchemaError::new("", format!("{wanted}, but it has no type"))),
+        None => {
+            return Err(SchemaError::new(
+                "",
+                format!("{wanted}, but it has no type"),
+            ));
+        }
     }
-    let open_map = object.get("additionalProperties").is_some_and(|more| !matches!(more, Value::Bool(_)));
+    let open_map = object
+        .get("additionalProperties")
+        .is_some_and(|more| !matches!(more, Value::Bool(_)));
     if open_map || object.contains_key("patternProperties") {
-        return Err(SchemaError::new("", format!("{wanted}, but it is a map: put the map into a field of a struct")));
+        return Err(SchemaError::new(
+            "",
+            format!("{wanted}, but it is a map: put the map into a field of a struct"),
+        ));
     }
     let mut flat = Map::new();
     flat.insert("type".into(), "object".into());
-    flat.insert("properties".into(), object.shift_remove("properties").unwrap_or_else(|| json!({})));
-    if let Some(required) = object.shift_remove("required").filter(|required| required != &json!([])) {
+    flat.insert(
+        "properties".into(),
+        object
+            .shift_remove("properties")
+            .unwrap_or_else(|| json!({})),
+    );
+    if let Some(required) = object
+        .shift_remove("required")
+        .filter(|required| required != &json!([]))
+    {
         flat.insert("required".into(), required);
     }
     flat.insert("additionalProperties".into(), false.into());
     // The name of a Rust type and its own doc comment say nothing to a model that the tool's description does not.
-    for dropped in ["type", "title", "description", "additionalProperties", "unevaluatedProperties"] {
+    for dropped in [
+        "type",
+        "title",
+        "description",
+        "additionalProperties",
+        "unevaluatedProperties",
+    ] {
         object.shift_remove(dropped);
     }
     flat.extend(std::mem::take(object));
@@ -179,7 +255,11 @@ mod tests {
     use crate::schema;
 
     fn check(input: Value, expect: Value) {
-        assert_eq!(flatten(input.clone()).map_err(|error| error.to_string()), Ok(expect), "{input}");
+        assert_eq!(
+            flatten(input.clone()).map_err(|error| error.to_string()),
+            Ok(expect),
+            "{input}"
+        );
     }
 
     fn refuse(input: Value, part: &str) {
@@ -196,7 +276,10 @@ mod tests {
         assert_eq!(schema::of::<Nothing>(), Ok(empty.clone()));
         check(json!({"type": "object"}), empty.clone());
         check(json!({}), empty.clone());
-        check(json!({"type": "object", "additionalProperties": true, "required": []}), empty);
+        check(
+            json!({"type": "object", "additionalProperties": true, "required": []}),
+            empty,
+        );
     }
 
     #[test]
@@ -240,9 +323,18 @@ mod tests {
             (json!(true), "accepts any value"),
             (json!({"oneOf": []}), "put the enum into a field"),
             (json!({"type": "object", "allOf": [{}]}), "`allOf`"),
-            (json!({"type": "object", "additionalProperties": {"type": "string"}}), "put the map into a field"),
-            (json!({"properties": {"a": {"$ref": "http://x/y"}}}), "at `/properties/a``$ref` \"http://x/y\" leads out"),
-            (json!({"properties": {"a": {"$ref": "#/$defs/no"}}}), "leads nowhere"),
+            (
+                json!({"type": "object", "additionalProperties": {"type": "string"}}),
+                "put the map into a field",
+            ),
+            (
+                json!({"properties": {"a": {"$ref": "http://x/y"}}}),
+                "at `/properties/a``$ref` \"http://x/y\" leads out",
+            ),
+            (
+                json!({"properties": {"a": {"$ref": "#/$defs/no"}}}),
+                "leads nowhere",
+            ),
             (json!({"$ref": "#"}), "contains itself"),
         ] {
             refuse(input, part);
@@ -265,10 +357,16 @@ mod tests {
         let defs: Map<_, _> = (0..30)
             .map(|n| {
                 let next = json!({"$ref": format!("#/$defs/{}", n + 1)});
-                (n.to_string(), json!({"type": "object", "properties": {"a": next, "b": next}}))
+                (
+                    n.to_string(),
+                    json!({"type": "object", "properties": {"a": next, "b": next}}),
+                )
             })
             .chain([("30".to_owned(), json!({"type": "string"}))])
             .collect();
-        refuse(json!({"properties": {"x": {"$ref": "#/$defs/0"}}, "$defs": defs}), "too large");
+        refuse(
+            json!({"properties": {"x": {"$ref": "#/$defs/0"}}, "$defs": defs}),
+            "too large",
+        );
     }
 }

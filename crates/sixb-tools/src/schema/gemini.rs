@@ -49,15 +49,21 @@ pub(super) fn gemini_schema(schema: &Value) -> Value {
     for keyword in ["properties", "items", "anyOf"] {
         match object.get_mut(keyword) {
             Some(Value::Object(named)) if keyword == "properties" => {
-                named.values_mut().for_each(|child| *child = gemini_schema(child));
+                named
+                    .values_mut()
+                    .for_each(|child| *child = gemini_schema(child));
             }
-            Some(Value::Array(list)) => list.iter_mut().for_each(|child| *child = gemini_schema(child)),
+            Some(Value::Array(list)) => list
+                .iter_mut()
+                .for_each(|child| *child = gemini_schema(child)),
             Some(child) => *child = gemini_schema(child),
             None => {}
         }
     }
     if !object.contains_key("type") && !object.contains_key("anyOf") {
-        let Value::Object(any) = any_value() else { return Value::Object(object) };
+        let Value::Object(any) = any_value() else {
+            return Value::Object(object);
+        };
         object.extend(any);
     }
     if object.get("type") == Some(&json!("array")) && !object.contains_key("items") {
@@ -83,7 +89,9 @@ fn merge_all(object: &mut Map<String, Value>, parts: Vec<Value>) {
 
 /// `type: [T, "null"]` becomes `type: T, nullable: true`; several types become `anyOf`.
 fn nullable_type(object: &mut Map<String, Value>) {
-    let Some(Value::Array(kinds)) = object.get("type") else { return };
+    let Some(Value::Array(kinds)) = object.get("type") else {
+        return;
+    };
     let mut kinds = kinds.clone();
     let before = kinds.len();
     kinds.retain(|kind| kind != "null");
@@ -103,7 +111,9 @@ fn nullable_type(object: &mut Map<String, Value>) {
 
 /// Gemini's `enum` lists strings only; `null` in it becomes `nullable`.
 fn string_enum(object: &mut Map<String, Value>) {
-    let Some(Value::Array(values)) = object.get_mut("enum") else { return };
+    let Some(Value::Array(values)) = object.get_mut("enum") else {
+        return;
+    };
     let before = values.len();
     values.retain(|value| !value.is_null());
     let nullable = values.len() < before;
@@ -132,7 +142,9 @@ fn string_enum(object: &mut Map<String, Value>) {
 
 /// A `null` variant of `anyOf` becomes `nullable`; a single other variant takes its place.
 fn nullable_variants(object: &mut Map<String, Value>) {
-    let Some(Value::Array(variants)) = object.get_mut("anyOf") else { return };
+    let Some(Value::Array(variants)) = object.get_mut("anyOf") else {
+        return;
+    };
     let before = variants.len();
     variants.retain(|variant| variant.get("type") != Some(&json!("null")));
     let nullable = variants.len() < before;
@@ -159,7 +171,11 @@ fn formats(object: &mut Map<String, Value>) {
         Some("integer") => &["int32", "int64"],
         _ => &[],
     };
-    if object.get("format").and_then(Value::as_str).is_some_and(|format| !allowed.contains(&format)) {
+    if object
+        .get("format")
+        .and_then(Value::as_str)
+        .is_some_and(|format| !allowed.contains(&format))
+    {
         object.shift_remove("format");
     }
 }

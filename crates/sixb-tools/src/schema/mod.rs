@@ -18,9 +18,16 @@ use serde_json::Value;
 /// # Errors
 /// When the type is no struct with named fields, or is recursive.
 pub fn of<T: JsonSchema>() -> Result<Value, SchemaError> {
-    let settings = SchemaSettings::draft2020_12().for_deserialize().with(|settings| {
-        settings.meta_schema = None;
-        settings.inline_subschemas = true;
-    });
-    flatten(settings.into_generator().into_root_schema_for::<T>().to_value())
+    let settings = SchemaSettings::draft2020_12()
+        .for_deserialize()
+        .with(|settings| {
+            settings.meta_schema = None;
+            settings.inline_subschemas = true;
+        });
+    flatten(
+        settings
+            .into_generator()
+            .into_root_schema_for::<T>()
+            .to_value(),
+    )
 }

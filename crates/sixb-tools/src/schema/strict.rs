@@ -29,8 +29,17 @@ const KNOWN: [&str; 20] = [
 ];
 
 /// Formats that the strict subset knows.
-const FORMATS: [&str; 9] =
-    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+const FORMATS: [&str; 9] = [
+    "date-time",
+    "time",
+    "date",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "uuid",
+];
 
 /// A schema that OpenAI's strict mode has no words for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +57,12 @@ pub(super) fn strict_schema(schema: &Value) -> Result<Value, NotStrict> {
 }
 
 fn strict(schema: &mut Value, at: &str) -> Result<(), NotStrict> {
-    let refuse = |problem| Err(NotStrict { at: at.to_owned(), problem });
+    let refuse = |problem| {
+        Err(NotStrict {
+            at: at.to_owned(),
+            problem,
+        })
+    };
     let Value::Object(object) = schema else {
         return refuse("it accepts any value");
     };
@@ -56,11 +70,16 @@ fn strict(schema: &mut Value, at: &str) -> Result<(), NotStrict> {
     if object.contains_key("allOf") || object.contains_key("not") || object.contains_key("if") {
         return refuse("it combines schemas by allOf, not or if");
     }
-    if !["type", "enum", "const", "anyOf"].iter().any(|keyword| object.contains_key(*keyword)) {
+    if !["type", "enum", "const", "anyOf"]
+        .iter()
+        .any(|keyword| object.contains_key(*keyword))
+    {
         return refuse("it accepts any value");
     }
     if is_object(object) {
-        if object.get("additionalProperties").is_some_and(|more| more != &json!(false))
+        if object
+            .get("additionalProperties")
+            .is_some_and(|more| more != &json!(false))
             || object.contains_key("patternProperties")
             || (!object.contains_key("properties") && !at.is_empty())
         {
@@ -71,7 +90,9 @@ fn strict(schema: &mut Value, at: &str) -> Result<(), NotStrict> {
         return refuse("it is a tuple");
     }
     object.retain(|keyword, value| match keyword.as_str() {
-        "format" => value.as_str().is_some_and(|format| FORMATS.contains(&format)),
+        "format" => value
+            .as_str()
+            .is_some_and(|format| FORMATS.contains(&format)),
         // Strict mode fills in every property itself, so it takes no defaults.
         "default" => false,
         keyword => KNOWN.contains(&keyword),
@@ -103,7 +124,12 @@ fn require_all(object: &mut Map<String, Value>) {
     let required: Vec<String> = object
         .get("required")
         .and_then(Value::as_array)
-        .map(|names| names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
+        .map(|names| {
+            names
+                .iter()
+                .filter_map(|name| name.as_str().map(str::to_owned))
+                .collect()
+        })
         .unwrap_or_default();
     let mut names = Vec::new();
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
@@ -119,7 +145,9 @@ fn require_all(object: &mut Map<String, Value>) {
 }
 
 fn make_nullable(schema: &mut Value) {
-    let Value::Object(object) = schema else { return };
+    let Value::Object(object) = schema else {
+        return;
+    };
     let null_type = json!("null");
     if let Some(Value::Array(values)) = object.get_mut("enum")
         && !values.contains(&Value::Null)
@@ -131,7 +159,9 @@ fn make_nullable(schema: &mut Value) {
     }
     for keyword in ["anyOf", "oneOf"] {
         if let Some(Value::Array(variants)) = object.get_mut(keyword)
-            && !variants.iter().any(|variant| variant.get("type") == Some(&null_type))
+            && !variants
+                .iter()
+                .any(|variant| variant.get("type") == Some(&null_type))
         {
             variants.push(json!({"type": "null"}));
         }

@@ -19,7 +19,13 @@ const ONE: [&str; 11] = [
 /// Keywords whose value is a list of schemas.
 const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 /// Keywords whose value maps names to schemas.
-const NAMED: [&str; 5] = ["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"];
+const NAMED: [&str; 5] = [
+    "properties",
+    "patternProperties",
+    "dependentSchemas",
+    "$defs",
+    "definitions",
+];
 
 /// How to get from a schema to a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,37 +52,64 @@ impl Step {
 
 /// The schemas directly inside one, in order.
 pub(crate) fn child_schemas(schema: &Map<String, Value>) -> impl Iterator<Item = (Step, &Value)> {
-    schema.iter().flat_map(|(keyword, value)| -> Vec<(Step, &Value)> {
-        let step = |name: Option<String>| Step { keyword: keyword.clone(), name };
-        match value {
-            Value::Object(named) if NAMED.contains(&keyword.as_str()) => {
-                named.iter().map(|(name, child)| (step(Some(name.clone())), child)).collect()
+    schema
+        .iter()
+        .flat_map(|(keyword, value)| -> Vec<(Step, &Value)> {
+            let step = |name: Option<String>| Step {
+                keyword: keyword.clone(),
+                name,
+            };
+            match value {
+                Value::Object(named) if NAMED.contains(&keyword.as_str()) => named
+                    .iter()
+                    .map(|(name, child)| (step(Some(name.clone())), child))
+                    .collect(),
+                Value::Array(list) if LIST.contains(&keyword.as_str()) || keyword == "items" => {
+                    list.iter()
+                        .enumerate()
+                        .map(|(index, child)| (step(Some(index.to_string())), child))
+                        .collect()
+                }
+                Value::Object(_) | Value::Bool(_) if ONE.contains(&keyword.as_str()) => {
+                    vec![(step(None), value)]
+                }
+                _ => Vec::new(),
             }
-            Value::Array(list) if LIST.contains(&keyword.as_str()) || keyword == "items" => {
-                list.iter().enumerate().map(|(index, child)| (step(Some(index.to_string())), child)).collect()
-            }
-            Value::Object(_) | Value::Bool(_) if ONE.contains(&keyword.as_str()) => vec![(step(None), value)],
-            _ => Vec::new(),
-        }
-    })
+        })
 }
 
 /// [`child_schemas`], to change.
-pub(crate) fn child_schemas_mut(schema: &mut Map<String, Value>) -> impl Iterator<Item = (Step, &mut Value)> {
-    schema.iter_mut().flat_map(|(keyword, value)| -> Vec<(Step, &mut Value)> {
-        let step = |name: Option<String>| Step { keyword: keyword.clone(), name };
-        if NAMED.contains(&keyword.as_str())
-            && let Value::Object(named) = value
-        {
-            return named.iter_mut().map(|(name, child)| (step(Some(name.clone())), child)).collect();
-        }
-        if LIST.contains(&keyword.as_str()) || (keyword == "items" && value.is_array()) {
-            let Value::Array(list) = value else { return Vec::new() };
-            return list.iter_mut().enumerate().map(|(index, child)| (step(Some(index.to_string())), child)).collect();
-        }
-        if ONE.contains(&keyword.as_str()) && (value.is_object() || value.is_boolean()) {
-            return vec![(step(None), value)];
-        }
-        Vec::new()
-    })
+pub(crate) fn child_schemas_mut(
+    schema: &mut Map<String, Value>,
+) -> impl Iterator<Item = (Step, &mut Value)> {
+    schema
+        .iter_mut()
+        .flat_map(|(keyword, value)| -> Vec<(Step, &mut Value)> {
+            let step = |name: Option<String>| Step {
+                keyword: keyword.clone(),
+                name,
+            };
+            if NAMED.contains(&keyword.as_str())
+                && let Value::Object(named) = value
+            {
+                return named
+                    .iter_mut()
+                    .map(|(name, child)| (step(Some(name.clone())), child))
+                    .collect();
+            }
+            if LIST.contains(&keyword.as_str()) || (keyword == "items" && value.is_array()) {
+                let Value::Array(list) = value else {
+                    return Vec::new();
+                };
+                return list
+                    .iter_mut()
+                    .enumerate()
+                    .map(|(index, child)| (step(Some(index.to_string())), child))
+                    .collect();
+            }
+            if ONE.contains(&keyword.as_str()) && (value.is_object() || value.is_boolean()) {
+                return vec![(step(None), value)];
+            }
+            Vec::new()
+        })
 }

@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{gemini::gemini_schema, strict::{NotStrict, strict_schema}};
+use super::{
+    gemini::gemini_schema,
+    strict::{NotStrict, strict_schema},
+};
 use crate::ToolSpec;
 
 /// OpenAI chat completions and everything compatible: `{"type":"function","function":{…}}`.
@@ -37,7 +40,11 @@ pub fn anthropic(spec: &ToolSpec) -> Value {
 /// properties.
 pub fn gemini(spec: &ToolSpec) -> Value {
     let mut declaration = json!({"name": spec.name.as_str(), "description": spec.description});
-    let empty = spec.input_schema.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty);
+    let empty = spec
+        .input_schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .is_none_or(Map::is_empty);
     if !empty {
         declaration["parameters"] = gemini_schema(&spec.input_schema);
     }
