@@ -1,1 +1,23 @@
-//! sixb-sandbox-local
+#![doc = include_str!("../README.md")]
+
+#[cfg(all(target_os = "linux", feature = "early-init"))]
+mod early;
+#[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
+mod helper;
+#[cfg(target_os = "linux")]
+mod host;
+#[cfg(target_os = "linux")]
+mod plan;
+#[cfg(target_os = "linux")]
+mod protocol;
+#[cfg(target_os = "linux")]
+mod supervisor;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
+
+#[cfg(target_os = "linux")]
+pub use host::{LocalSandboxFactory, init};
+#[cfg(not(target_os = "linux"))]
+pub use unsupported::{LocalSandboxFactory, init};

@@ -1,0 +1,69 @@
+//! Takes everything away that a command must not have. Commands inherit it from the supervisor.
+
+mod landlock;
+mod seccomp;
+
+use std::io;
+
+use rustix::{
+    process::DumpableBehavior,
+    thread::{CapabilitySet, CapabilitySets},
+};
+
+use super::{Failure, Stage};
+use crate::plan::Plan;
+
+/// Hardens this process for good. Returns the Landlock ABI in force, 0 for none.
+pub(super) fn harden(plan: &Plan) -> Result<u32, Failure> {
+    let name = plan.hostname.as_bytes();
+    rustix::system::sethostname(name).stage(|| "set the host name".into())?;
+    if !plan.host_network {
+        loopback_up().stage(|| "bring loopback up".into())?;
+    }
+    // A second lock beside seccomp: this namespace may not have children. Not all kernels have the file.
+    let _ = std::fs::write("/proc/sys/user/max_user_namespaces", "0");
+    // What `ps` shows inside; the name of the sealed program means nothing to people.
+    let _ = rustix::thread::set_name(c"sixb-supervisor");
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    // Else a command of the same user could open /proc/1/mem.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).stage(|| "become undumpable".into())?;
+    drop_capabilities().stage(|| "drop capabilities".into())?;
+    rustix::thread::set_no_new_privs(true).stage(|| "set no_new_privs".into())?;
+    let abi = landlock::restrict(&plan.writable).stage(|| "restrict files with Landlock".into())?;
+    seccomp::restrict().stage(|| "restrict system calls with seccomp".into())?;
+    Ok(abi)
+}
+
+fn drop_capabilities() -> io::Result<()> {
+    for bit in 0..64 {
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        match rustix::thread::remove_capability_from_bounding_set(capability) {
+            Ok(()) => {}
+            // The first number that this kernel does not know.
+            Err(rustix::io::Errno::INVAL) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match rustix::thread::clear_ambient_capability_set() {
+        Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    Ok(rustix::thread::set_capabilities(None, none)?)
+}
+
+fn loopback_up() -> io::Result<()> {
+    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;
+    // SAFETY: all zeroes is a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_name[0] = b'l' as libc::c_char;
+    request.ifr_name[1] = b'o' as libc::c_char;
+    request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+    // SAFETY: `request` is a whole `ifreq` with a terminated name; SIOCSIFFLAGS only reads it.
+    let result = unsafe { libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&socket), libc::SIOCSIFFLAGS as _, &raw const request) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,166 @@
+//! The wire between host and supervisor: one packet per message on a `SOCK_SEQPACKET` pair, descriptors beside it.
+//!
+//! The host treats the supervisor as hostile: packets are at most [`MAX_PACKET`] bytes, unknown or oversized ones end
+//! the sandbox. Large requests (argv, environment) travel in a memfd, so that a packet always fits.
+
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// Longest packet, in bytes.
+pub(crate) const MAX_PACKET: usize = 8 << 10;
+/// Longest memfd of a request, in bytes: as much as Linux takes for argv and environment.
+pub(crate) const MAX_REQUEST: u64 = 4 << 20;
+/// Most descriptors beside one packet.
+const MAX_FDS: usize = 4;
+
+/// Host → supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToSupervisor {
+    /// Run a command. Beside it: stdin, stdout, stderr and a memfd with a [`RunRequest`].
+    Run {
+        /// Chosen by the host, never reused.
+        id: u64,
+    },
+    /// Kill a command and all its descendants.
+    Kill {
+        /// The command.
+        id: u64,
+    },
+}
+
+/// What to run: the content of the memfd.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RunRequest {
+    /// Program and arguments; the program is looked up in the `PATH` of `env`.
+    pub(crate) argv: Vec<String>,
+    /// The whole environment, `KEY=value`.
+    pub(crate) env: Vec<String>,
+    /// Absolute guest path.
+    pub(crate) cwd: String,
+    /// Milliseconds from the start; `None` = no deadline.
+    pub(crate) deadline_ms: Option<u64>,
+    /// Send [`ToHost::Started`] once it runs.
+    pub(crate) tell_started: bool,
+}
+
+/// Supervisor (or the helper before it) → host.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToHost {
+    /// The init process exists. Beside it: its pidfd. Sent by the helper, which then ends.
+    Init {
+        /// Process id as the host sees it.
+        pid: i32,
+    },
+    /// The sandbox is up.
+    Ready {
+        /// Landlock ABI in force; 0 = none.
+        landlock_abi: u32,
+    },
+    /// The sandbox could not be made.
+    BootFailed {
+        /// What was being done.
+        stage: String,
+        /// The errno, where there is one.
+        errno: Option<i32>,
+        /// What went wrong, for people.
+        detail: String,
+    },
+    /// A command that asked for it runs.
+    Started {
+        /// The command.
+        id: u64,
+    },
+    /// A command could not be started.
+    NotStarted {
+        /// The command.
+        id: u64,
+        /// Why.
+        why: NotStarted,
+    },
+    /// A command's own process ended. After a kill: all its descendants are gone, too.
+    Exited {
+        /// The command.
+        id: u64,
+        /// How.
+        end: End,
+        /// Its deadline had passed.
+        timed_out: bool,
+    },
+}
+
+/// Why a command could not be started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum NotStarted {
+    /// The working directory cannot be entered: errno.
+    Cwd(i32),
+    /// No process could be made: errno.
+    Fork(i32),
+    /// The request made no sense.
+    BadRequest,
+}
+
+/// How a command's process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum End {
+    /// By itself.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+    /// Unknown: its leader was killed by the guest.
+    Lost,
+}
+
+/// Sends one message with descriptors beside it.
+pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let bytes = serde_json::to_vec(message)?;
+    if bytes.len() > MAX_PACKET {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(fds));
+    }
+    loop {
+        match rustix::net::sendmsg(socket.as_fd(), &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL) {
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Receives one message; `None` at the end of the stream. A broken packet is `InvalidData`.
+pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    let mut buffer = [0; MAX_PACKET];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        let mut iov = [IoSliceMut::new(&mut buffer)];
+        match rustix::net::recvmsg(socket.as_fd(), &mut iov, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Ok(received) => break received,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let mut fds = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let truncated = received.flags.intersects(rustix::net::ReturnFlags::TRUNC | rustix::net::ReturnFlags::CTRUNC);
+    match serde_json::from_slice(&buffer[..received.bytes]) {
+        Ok(message) if !truncated => Ok(Some((message, fds))),
+        _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
+    }
+}

@@ -1,0 +1,202 @@
+//! The supervisor: process 1 of the sandbox. Starts commands, reaps, enforces deadlines, kills trees.
+//!
+//! It lives next to hostile code, so it parses nothing that a command can write, and holds nothing worth stealing. When
+//! the host's end of the socket closes, it ends, and with it every process of the sandbox.
+
+mod leader;
+mod tree;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    os::fd::OwnedFd,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{Pid, Signal, WaitOptions, kill_process},
+};
+
+use crate::protocol::{End, NotStarted, ToHost, ToSupervisor, receive, send};
+use leader::{Leader, Report};
+
+/// How often a tree that is being killed is looked at again.
+const KILL_ROUND: Duration = Duration::from_millis(2);
+
+/// Serves the host until it goes. Never returns.
+pub(crate) fn main(control: OwnedFd, landlock_abi: u32) -> ! {
+    let ready = send(&control, &ToHost::Ready { landlock_abi }, &[]);
+    if ready.is_ok() {
+        let mut supervisor = Supervisor {
+            control,
+            commands: BTreeMap::new(),
+        };
+        // An error on the socket means that there is no host any more.
+        while let Ok(true) = supervisor.round() {}
+    }
+    std::process::exit(0)
+}
+
+struct Supervisor {
+    control: OwnedFd,
+    commands: BTreeMap<u64, Running>,
+}
+
+struct Running {
+    leader: Leader,
+    deadline: Option<Instant>,
+    /// How the command's own process ended, once known.
+    end: Option<End>,
+    /// All descendants are to go; the end is told afterwards.
+    killing: Option<Killing>,
+    told: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Killing {
+    timed_out: bool,
+}
+
+impl Supervisor {
+    /// Waits for something to happen and handles it. `false` once the host is gone.
+    fn round(&mut self) -> io::Result<bool> {
+        let wait = self.next_wait();
+        let (mut request, mut reports) = (false, Vec::new());
+        {
+            let mut fds = vec![PollFd::new(&self.control, PollFlags::IN)];
+            let ids: Vec<u64> = self.commands.keys().copied().collect();
+            fds.extend(self.commands.values().map(|running| PollFd::new(&running.leader.reports, PollFlags::IN)));
+            let timeout = wait.map(|wait| Timespec {
+                tv_sec: wait.as_secs() as _,
+                tv_nsec: wait.subsec_nanos().into(),
+            });
+            match poll(&mut fds, timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            request |= !fds[0].revents().is_empty();
+            reports.extend(ids.iter().zip(&fds[1..]).filter(|(_, fd)| !fd.revents().is_empty()).map(|(id, _)| *id));
+        }
+        for id in reports {
+            self.report(id)?;
+        }
+        if request && !self.request()? {
+            return Ok(false);
+        }
+        self.enforce();
+        // Leaders that ended, and orphans whose leader a command killed.
+        while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
+        Ok(true)
+    }
+
+    fn next_wait(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let waits = self.commands.values().filter_map(|running| match (running.killing, running.deadline) {
+            (Some(_), _) => Some(KILL_ROUND),
+            (None, Some(deadline)) if running.end.is_none() => Some(deadline.saturating_duration_since(now)),
+            _ => None,
+        });
+        waits.min()
+    }
+
+    /// One message of the host.
+    fn request(&mut self) -> io::Result<bool> {
+        match receive::<ToSupervisor>(&self.control)? {
+            None => Ok(false),
+            Some((ToSupervisor::Kill { id }, _)) => {
+                if let Some(running) = self.commands.get_mut(&id) {
+                    running.killing.get_or_insert(Killing { timed_out: false });
+                }
+                Ok(true)
+            }
+            Some((ToSupervisor::Run { id }, fds)) => {
+                match leader::start(fds) {
+                    Ok((leader, deadline)) => {
+                        let running = Running {
+                            leader,
+                            deadline,
+                            end: None,
+                            killing: None,
+                            told: false,
+                        };
+                        self.commands.insert(id, running);
+                    }
+                    Err(why) => send(&self.control, &ToHost::NotStarted { id, why }, &[])?,
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// One message of a leader, or its end.
+    fn report(&mut self, id: u64) -> io::Result<()> {
+        let Some(running) = self.commands.get_mut(&id) else { return Ok(()) };
+        match running.leader.read_report() {
+            Some(Report::Ended(end)) => {
+                running.end = Some(end);
+                if running.killing.is_none() {
+                    running.told = true;
+                    send(&self.control, &ToHost::Exited { id, end, timed_out: false }, &[])?;
+                }
+            }
+            Some(Report::Started) => send(&self.control, &ToHost::Started { id }, &[])?,
+            Some(Report::Cwd(errno)) => {
+                running.told = true;
+                let why = NotStarted::Cwd(errno);
+                send(&self.control, &ToHost::NotStarted { id, why }, &[])?;
+            }
+            Some(Report::Fork(errno)) => {
+                running.told = true;
+                let why = NotStarted::Fork(errno);
+                send(&self.control, &ToHost::NotStarted { id, why }, &[])?;
+            }
+            // The leader ended: so did all its descendants, unless a command killed it.
+            None => {
+                if running.end.is_none() {
+                    self.kill_strays(id);
+                }
+                let Some(running) = self.commands.remove(&id) else { return Ok(()) };
+                if !running.told {
+                    let end = running.end.unwrap_or(End::Lost);
+                    let timed_out = running.killing.is_some_and(|killing| killing.timed_out);
+                    send(&self.control, &ToHost::Exited { id, end, timed_out }, &[])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Deadlines, and the next round of each kill.
+    fn enforce(&mut self) {
+        let now = Instant::now();
+        for running in self.commands.values_mut() {
+            if running.end.is_none() && running.deadline.is_some_and(|deadline| deadline <= now) {
+                running.killing.get_or_insert(Killing { timed_out: true });
+            }
+            if running.killing.is_some() {
+                tree::kill_descendants(running.leader.pid);
+            }
+        }
+    }
+
+    /// A command killed its own leader: what it left is now a child of this process. Only leaders belong here.
+    fn kill_strays(&self, dead: u64) {
+        let leaders: Vec<Pid> =
+            self.commands.iter().filter(|(id, _)| **id != dead).map(|(_, running)| running.leader.pid).collect();
+        for _ in 0..100 {
+            let strays: Vec<Pid> =
+                tree::children_of(rustix::process::getpid()).into_iter().filter(|pid| !leaders.contains(pid)).collect();
+            if strays.is_empty() {
+                return;
+            }
+            for stray in strays {
+                tree::kill_descendants(stray);
+                let _ = kill_process(stray, Signal::KILL);
+            }
+            while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
+            std::thread::sleep(KILL_ROUND);
+        }
+    }
+}
