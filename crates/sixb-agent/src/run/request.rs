@@ -1,0 +1,147 @@
+//! What is asked for when a run starts.
+
+use std::{path::PathBuf, time::Duration};
+
+use sixb_sandbox::CreateOptions;
+use sixb_tools::RunKind;
+use tokio_util::sync::CancellationToken;
+
+use crate::transcript::TranscriptError;
+
+/// Longest task, in bytes.
+pub(super) const MAX_TASK: usize = 1 << 20;
+
+/// A run to start.
+///
+/// ```
+/// use sixb_agent::RunRequest;
+/// let request = RunRequest::new("researcher", "How many orders came in May?").outputs("out").transcripts("out");
+/// # let _ = request;
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RunRequest {
+    /// The agent's id.
+    pub agent: String,
+    /// What the user says. Not blank; at most 1 MiB.
+    pub task: String,
+    /// What kind of run. Default: `Cli`.
+    pub kind: RunKind,
+    /// The conversation it belongs to.
+    pub thread_id: Option<String>,
+    /// Options of its sandbox, over the factory's.
+    pub sandbox: CreateOptions,
+    /// The host folder that output files go to, as `<outputs>/<run id>/…`. Without it they are left behind, with a
+    /// diagnostic.
+    pub outputs: Option<PathBuf>,
+    /// The host folder of transcripts, `<transcripts>/<run id>/transcript.jsonl`. Without it none is kept.
+    pub transcripts: Option<PathBuf>,
+    /// How long it may take. Default: the agent's.
+    pub timeout: Option<Duration>,
+    /// Ends it early.
+    pub cancel: CancellationToken,
+}
+
+impl RunRequest {
+    /// A run of the command line with no folders on the host.
+    pub fn new(agent: impl Into<String>, task: impl Into<String>) -> Self {
+        Self {
+            agent: agent.into(),
+            task: task.into(),
+            kind: RunKind::Cli,
+            thread_id: None,
+            sandbox: CreateOptions::default(),
+            outputs: None,
+            transcripts: None,
+            timeout: None,
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    /// Sets what kind of run.
+    pub fn kind(mut self, kind: RunKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Sets the conversation.
+    pub fn thread(mut self, id: impl Into<String>) -> Self {
+        self.thread_id = Some(id.into());
+        self
+    }
+
+    /// Sets options of its sandbox: workspace, network, limits, ….
+    ///
+    /// With a host folder as workspace the run keeps its files below `.sixb/agent` there and removes what it added when
+    /// it ends. In a read-only one it has no output directory, which a diagnostic tells.
+    pub fn sandbox(mut self, options: CreateOptions) -> Self {
+        self.sandbox = options;
+        self
+    }
+
+    /// Sets the host folder that output files go to.
+    pub fn outputs(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.outputs = Some(folder.into());
+        self
+    }
+
+    /// Sets the host folder of transcripts.
+    pub fn transcripts(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.transcripts = Some(folder.into());
+        self
+    }
+
+    /// Sets how long it may take.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the token that ends it early.
+    pub fn cancel(mut self, token: CancellationToken) -> Self {
+        self.cancel = token;
+        self
+    }
+}
+
+/// A run did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// No agent has this id.
+    #[error("no agent has the id `{agent}`; known agents: {}", .known.join(", "))]
+    UnknownAgent {
+        /// The id asked for.
+        agent: String,
+        /// The ids there are.
+        known: Vec<String>,
+    },
+    /// The task says nothing, or too much.
+    #[error("the task {problem}")]
+    InvalidTask {
+        /// What is wrong.
+        problem: String,
+    },
+    /// The project was closed.
+    #[error("the project is closed: no more runs can start")]
+    Closed,
+    /// The transcript cannot be begun.
+    #[error(transparent)]
+    Transcript(#[from] TranscriptError),
+}
+
+impl RunRequest {
+    pub(super) fn check(&self) -> Result<(), RunError> {
+        let problem = if self.task.trim().is_empty() {
+            "is blank: say what to do".to_owned()
+        } else if self.task.len() > MAX_TASK {
+            format!(
+                "has {} bytes; the limit is {MAX_TASK}: put long material into a file of the workspace",
+                self.task.len()
+            )
+        } else {
+            return Ok(());
+        };
+        Err(RunError::InvalidTask { problem })
+    }
+}
