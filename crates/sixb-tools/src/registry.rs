@@ -282,3 +282,6 @@ fn is_builtin(tool: &dyn Tool) -> bool {
         false
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ mod wire;
 
 pub use flatten::{SchemaError, flatten};
 pub use strict::NotStrict;
-pub use wire::{anthropic, gemini, mcp, openai, openai_strict};
+pub use wire::{anthropic, gemini, mcp, openai, openai_strict, without_strict_nulls};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
@@ -31,3 +31,6 @@ pub fn of<T: JsonSchema>() -> Result<Value, SchemaError> {
             .to_value(),
     )
 }
+
+#[cfg(test)]
+mod tests;

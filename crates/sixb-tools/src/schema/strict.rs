@@ -172,3 +172,33 @@ fn make_nullable(schema: &mut Value) {
         _ => {}
     }
 }
+
+/// Removes properties that are `null` where the schema knows no `null`.
+pub(super) fn drop_nulls(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+            object.retain(|name, value| !value.is_null() || properties.get(name).is_none_or(takes_null));
+            for (name, value) in object {
+                if let Some(property) = properties.get(name) {
+                    drop_nulls(property, value);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(schema) = schema.get("items") else { return };
+            items.iter_mut().for_each(|item| drop_nulls(schema, item));
+        }
+        _ => {}
+    }
+}
+
+fn takes_null(schema: &Value) -> bool {
+    let Value::Object(object) = schema else { return true };
+    let variants = ["anyOf", "oneOf"].iter().filter_map(|keyword| object.get(*keyword)?.as_array()).flatten();
+    match object.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "null"),
+        Some(kind) => kind == "null",
+        None => object.is_empty() || variants.into_iter().any(takes_null),
+    }
+}

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     gemini::gemini_schema,
-    strict::{NotStrict, strict_schema},
+    strict::{NotStrict, drop_nulls, strict_schema},
 };
 use crate::ToolSpec;
 
@@ -18,7 +18,7 @@ pub fn openai(spec: &ToolSpec) -> Value {
 }
 
 /// OpenAI with `strict: true`: arguments then always fit the schema. Optional properties become required and nullable,
-/// so the arguments may hold `null` where the schema of the tool has the property absent: drop those before the call.
+/// so the arguments may hold `null` where the tool wants the property absent: [`without_strict_nulls`] takes it out.
 ///
 /// # Errors
 /// When the schema cannot be said strictly (a map, a value of any type): use [`openai`] then.
@@ -29,6 +29,12 @@ pub fn openai_strict(spec: &ToolSpec) -> Result<Value, NotStrict> {
         "strict": true,
         "parameters": strict_schema(&spec.input_schema)?,
     }}))
+}
+
+/// Arguments as the tool wants them: without the `null`s that stand for absent properties in strict mode.
+pub fn without_strict_nulls(spec: &ToolSpec, mut arguments: Value) -> Value {
+    drop_nulls(&spec.input_schema, &mut arguments);
+    arguments
 }
 
 /// Anthropic messages: `{"name", "description", "input_schema"}`.

@@ -28,8 +28,7 @@ pub(super) struct Input {
     pub(super) command: String,
     /// Directory to run in, relative to the working directory. Default: the working directory.
     pub(super) cwd: Option<String>,
-    /// Milliseconds after which the command and its children are killed. Default 30000, at most 120000. A command that
-    /// needs longer belongs in the background.
+    /// Milliseconds after which the command is killed. Default 30000, at most 120000; for more use `background`.
     #[schemars(range(max = MAX_TIMEOUT_MS))]
     pub(super) timeout_ms: Option<i64>,
     /// Text that the command reads from stdin. Default: nothing.

@@ -146,6 +146,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
         #[test]
         fn pages_put_together_are_the_file(
             lines in prop::collection::vec(("[a-z가🦀]{0,40}", 1_usize..3_000, prop::sample::select(vec!["\n", "\r\n"])), 0..12),

@@ -120,6 +120,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn shown_and_omitted_add_up(lines in prop::collection::vec("[a-zé가]{0,300}", 200..400)) {
             let text = lines.join("\n");

@@ -187,12 +187,28 @@ mod tests {
     }
 
     #[test]
+    fn five_megabytes_are_quick() {
+        let item = json!({"id": 123_456, "name": "a \"quoted\" name", "values": [1.5, -2, null, true], "nested": {"k": "v"}});
+        let count = 5_000_000 / serde_json::to_string_pretty(&item).expect("json").len();
+        let text = serde_json::to_string_pretty(&vec![item; count]).expect("json");
+        let quickest = (0..5).map(|_| {
+            let start = std::time::Instant::now();
+            assert!(shorten(&text).expect("json").truncated);
+            start.elapsed()
+        });
+        let quickest = quickest.min().expect("five runs");
+        // Unoptimised code is another matter.
+        assert!(cfg!(debug_assertions) || quickest.as_millis() < 10, "{quickest:?}");
+    }
+
+    #[test]
     fn depth_does_not_overflow_the_stack() {
         let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
         assert!(shorten(&deep).is_some());
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn any_long_document_stays_json(
             items in prop::collection::vec(("[a-z\"\\\\é\n]{0,50}", any::<f64>(), any::<bool>()), 400..900),
