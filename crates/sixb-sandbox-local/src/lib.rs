@@ -1,4 +1,8 @@
 #![doc = include_str!("../README.md")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this crate is where the host's files and processes become a sandbox"
+)]
 
 #[cfg(all(target_os = "linux", feature = "early-init"))]
 mod early;

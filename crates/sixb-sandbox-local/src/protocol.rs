@@ -9,7 +9,10 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// Longest packet, in bytes.
@@ -117,7 +120,11 @@ pub(crate) enum End {
 }
 
 /// Sends one message with descriptors beside it.
-pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(crate) fn send(
+    socket: impl AsFd,
+    message: &impl Serialize,
+    fds: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     let bytes = serde_json::to_vec(message)?;
     if bytes.len() > MAX_PACKET {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -128,7 +135,12 @@ pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedF
         control.push(SendAncillaryMessage::ScmRights(fds));
     }
     loop {
-        match rustix::net::sendmsg(socket.as_fd(), &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL) {
+        match rustix::net::sendmsg(
+            socket.as_fd(),
+            &[IoSlice::new(&bytes)],
+            &mut control,
+            SendFlags::NOSIGNAL,
+        ) {
             Ok(_) => return Ok(()),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -137,13 +149,20 @@ pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedF
 }
 
 /// Receives one message; `None` at the end of the stream. A broken packet is `InvalidData`.
-pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+pub(crate) fn receive<T: DeserializeOwned>(
+    socket: impl AsFd,
+) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut buffer = [0; MAX_PACKET];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = loop {
         let mut iov = [IoSliceMut::new(&mut buffer)];
-        match rustix::net::recvmsg(socket.as_fd(), &mut iov, &mut control, RecvFlags::CMSG_CLOEXEC) {
+        match rustix::net::recvmsg(
+            socket.as_fd(),
+            &mut iov,
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        ) {
             Ok(received) => break received,
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -158,7 +177,9 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Opti
     if received.bytes == 0 {
         return Ok(None);
     }
-    let truncated = received.flags.intersects(rustix::net::ReturnFlags::TRUNC | rustix::net::ReturnFlags::CTRUNC);
+    let truncated = received
+        .flags
+        .intersects(rustix::net::ReturnFlags::TRUNC | rustix::net::ReturnFlags::CTRUNC);
     match serde_json::from_slice(&buffer[..received.bytes]) {
         Ok(message) if !truncated => Ok(Some((message, fds))),
         _ => Err(io::Error::from(io::ErrorKind::InvalidData)),

@@ -3,7 +3,9 @@
 use std::{fmt, path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
-use sixb_sandbox::{Capabilities, CreateOptions, Result, Sandbox, SandboxError, SandboxFactory, SandboxRecord};
+use sixb_sandbox::{
+    Capabilities, CreateOptions, Result, Sandbox, SandboxError, SandboxFactory, SandboxRecord,
+};
 
 /// Does nothing here.
 pub fn init() {}

@@ -9,7 +9,10 @@ use rustix::{
     fs::{AtFlags, Dir, Mode, OFlags, ResolveFlags},
     io::Errno,
 };
-use sixb_sandbox::{DirEntry, FileKind, FileStat, ListOptions, Result, SandboxError, SandboxPath, Snapshot, SnapshotOptions};
+use sixb_sandbox::{
+    DirEntry, FileKind, FileStat, ListOptions, Result, SandboxError, SandboxPath, Snapshot,
+    SnapshotOptions,
+};
 
 use super::{Files, describe, named, resolve::beneath, wrong_kind};
 
@@ -64,12 +67,16 @@ impl Files {
         let mut folders = vec![(path.clone(), start)];
         while let Some((path, folder)) = folders.pop() {
             for name in names(&folder).map_err(|error| named(&path, error.into()))? {
-                let Ok(stat) = rustix::fs::statat(&folder, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW) else {
+                let Ok(stat) =
+                    rustix::fs::statat(&folder, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW)
+                else {
                     // Removed meanwhile.
                     continue;
                 };
                 // A name that is too long for a path of ours is too long for Linux, too.
-                let Ok(below) = path.join(&name) else { continue };
+                let Ok(below) = path.join(&name) else {
+                    continue;
+                };
                 let stat: FileStat = describe(&stat);
                 let skipped = skip.iter().any(|skip| skip.as_bytes() == name);
                 if stat.kind == FileKind::Directory && recursive && !skipped {
@@ -131,12 +138,22 @@ fn remove_at(folder: BorrowedFd<'_>, name: &[u8], depth: usize) -> Result<(), Er
 
 fn open_folder(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-    beneath(parent, name, flags, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+    beneath(
+        parent,
+        name,
+        flags,
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+    )
 }
 
 fn names(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
     // A descriptor of its own: the position in the folder must not be shared.
-    let folder = rustix::fs::openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let folder = rustix::fs::openat(
+        folder,
+        ".",
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
     let mut names = Vec::new();
     for entry in Dir::new(folder)? {
         let entry = entry?;

@@ -40,7 +40,12 @@ pub(crate) struct Files {
 
 impl Files {
     /// Opens the folder at `path`, which shows in the guest at `guest`.
-    pub(crate) fn open(path: &Path, guest: &str, act_as: Option<HostUser>, read_only: bool) -> Result<Self> {
+    pub(crate) fn open(
+        path: &Path,
+        guest: &str,
+        act_as: Option<HostUser>,
+        read_only: bool,
+    ) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|error| SandboxError::io("open the working directory", error.into()))?;
@@ -53,7 +58,8 @@ impl Files {
     }
 
     fn acting(&self) -> Result<Acting> {
-        Acting::begin(self.act_as).map_err(|error| SandboxError::io("act as the owner of the working directory", error))
+        Acting::begin(self.act_as)
+            .map_err(|error| SandboxError::io("act as the owner of the working directory", error))
     }
 
     /// Opens a regular file for reading. Pipes, devices and sockets are described, never opened.
@@ -67,7 +73,8 @@ impl Files {
         // The very file that was looked at, whatever its name stands for by now.
         let link = format!("/proc/self/fd/{}", found.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-        let file = rustix::fs::open(link, flags, Mode::empty()).map_err(|error| named(path, error.into()))?;
+        let file = rustix::fs::open(link, flags, Mode::empty())
+            .map_err(|error| named(path, error.into()))?;
         Ok(File::from(file))
     }
 
@@ -75,7 +82,9 @@ impl Files {
     pub(crate) fn stat(&self, path: &SandboxPath) -> Result<FileStat> {
         let _acting = self.acting()?;
         let found = self.resolve(path, OFlags::PATH)?;
-        rustix::fs::fstat(&found).map(|stat| describe(&stat)).map_err(|error| named(path, error.into()))
+        rustix::fs::fstat(&found)
+            .map(|stat| describe(&stat))
+            .map_err(|error| named(path, error.into()))
     }
 
     fn check_writable(&self, path: &SandboxPath) -> Result<()> {
@@ -91,7 +100,9 @@ impl Files {
 /// Reads `range`; shorter only at the end of the file.
 pub(crate) fn read_range(file: &File, range: ByteRange) -> io::Result<Bytes> {
     let size = file.metadata()?.len();
-    let len = usize::try_from(size.saturating_sub(range.offset)).unwrap_or(usize::MAX).min(range.len);
+    let len = usize::try_from(size.saturating_sub(range.offset))
+        .unwrap_or(usize::MAX)
+        .min(range.len);
     let mut bytes = vec![0; len];
     let mut done = 0;
     while done < len {
@@ -127,12 +138,32 @@ fn kind_of(stat: &rustix::fs::Stat) -> FileKind {
 fn describe(stat: &rustix::fs::Stat) -> FileStat {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
-    let modified = Duration::new(seconds, u32::try_from(stat.st_mtime_nsec).unwrap_or(0).min(999_999_999));
+    let modified = Duration::new(
+        seconds,
+        u32::try_from(stat.st_mtime_nsec)
+            .unwrap_or(0)
+            .min(999_999_999),
+    );
     // The change time moves with every write and cannot be set back by the guest; the inode tells a replaced file.
     let mut version = DefaultHasher::new();
-    (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec).hash(&mut version);
+    (
+        stat.st_dev,
+        stat.st_ino,
+        stat.st_size,
+        stat.st_mtime,
+        stat.st_mtime_nsec,
+        stat.st_ctime,
+        stat.st_ctime_nsec,
+    )
+        .hash(&mut version);
     let size = u64::try_from(stat.st_size).unwrap_or(0);
-    FileStat::new(kind_of(stat), size, stat.st_mode & 0o7777, modified, version.finish())
+    FileStat::new(
+        kind_of(stat),
+        size,
+        stat.st_mode & 0o7777,
+        modified,
+        version.finish(),
+    )
 }
 
 fn wrong_kind(path: &SandboxPath, found: FileKind, expected: FileKind) -> SandboxError {
@@ -150,12 +181,20 @@ fn named(path: &SandboxPath, error: io::Error) -> SandboxError {
             what: "file",
             name: path.to_string(),
         },
-        Some(libc::EACCES | libc::EPERM | libc::EROFS) => SandboxError::PermissionDenied { path: path.to_string() },
+        Some(libc::EACCES | libc::EPERM | libc::EROFS) => SandboxError::PermissionDenied {
+            path: path.to_string(),
+        },
         Some(libc::EXDEV | libc::ELOOP) => SandboxError::PathEscape {
             path: path.to_string(),
             reason: "leaves the working directory through a symbolic link".into(),
         },
-        Some(libc::ENOSPC | libc::EDQUOT) => SandboxError::provider("a file call", format!("{path}: no space is left"), None),
-        _ => SandboxError::provider("a file call", format!("{path}: {error}"), Some(std::sync::Arc::new(error))),
+        Some(libc::ENOSPC | libc::EDQUOT) => {
+            SandboxError::provider("a file call", format!("{path}: no space is left"), None)
+        }
+        _ => SandboxError::provider(
+            "a file call",
+            format!("{path}: {error}"),
+            Some(std::sync::Arc::new(error)),
+        ),
     }
 }

@@ -16,7 +16,11 @@ const MAX_LINKS: usize = 40;
 impl Files {
     /// Opens `path` with `flags`. Links are followed as long as they stay inside, relative or absolute in the guest.
     pub(super) fn resolve(&self, path: &SandboxPath, flags: OFlags) -> Result<OwnedFd> {
-        let name = if path.is_root() { b"." } else { path.as_bytes() };
+        let name = if path.is_root() {
+            b"."
+        } else {
+            path.as_bytes()
+        };
         match beneath(self.root.as_fd(), name, flags, ResolveFlags::BENEATH) {
             // An absolute link, or one that leaves: only the first kind may be inside.
             Err(Errno::XDEV) => self.walk(path, flags),
@@ -46,8 +50,13 @@ impl Files {
             }
             let here = done.join(&b'/');
             let look = OFlags::PATH | OFlags::NOFOLLOW;
-            let found = beneath(self.root.as_fd(), &here, look, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
-                .map_err(|error| named(path, error.into()))?;
+            let found = beneath(
+                self.root.as_fd(),
+                &here,
+                look,
+                ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+            )
+            .map_err(|error| named(path, error.into()))?;
             let stat = rustix::fs::fstat(&found).map_err(|error| named(path, error.into()))?;
             if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::Symlink {
                 continue;
@@ -56,28 +65,51 @@ impl Files {
             if links > MAX_LINKS {
                 return Err(escape());
             }
-            let target = rustix::fs::readlinkat(&found, "", Vec::new()).map_err(|error| named(path, error.into()))?;
+            let target = rustix::fs::readlinkat(&found, "", Vec::new())
+                .map_err(|error| named(path, error.into()))?;
             let mut target = target.as_bytes();
             done.pop();
             if target.first() == Some(&b'/') {
-                let inside = target.strip_prefix(self.guest.as_bytes()).filter(|rest| matches!(rest.first(), None | Some(b'/')));
+                let inside = target
+                    .strip_prefix(self.guest.as_bytes())
+                    .filter(|rest| matches!(rest.first(), None | Some(b'/')));
                 target = inside.ok_or_else(escape)?;
                 done.clear();
             }
             rest.extend(target.split(|byte| *byte == b'/').rev().map(<[u8]>::to_vec));
         }
-        let here = if done.is_empty() { b".".to_vec() } else { done.join(&b'/') };
+        let here = if done.is_empty() {
+            b".".to_vec()
+        } else {
+            done.join(&b'/')
+        };
         // Whatever was swapped since is caught here: no link is followed any more.
-        beneath(self.root.as_fd(), &here, flags, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
-            .map_err(|error| named(path, error.into()))
+        beneath(
+            self.root.as_fd(),
+            &here,
+            flags,
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+        )
+        .map_err(|error| named(path, error.into()))
     }
 }
 
 /// `openat2` beneath `root`. `EAGAIN` means that a rename raced with `..`: the kernel asks to try again.
-pub(super) fn beneath(root: BorrowedFd<'_>, name: &[u8], flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+pub(super) fn beneath(
+    root: BorrowedFd<'_>,
+    name: &[u8],
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::CLOEXEC;
     for _ in 0..64 {
-        match rustix::fs::openat2(root, name, flags, Mode::empty(), resolve | ResolveFlags::NO_MAGICLINKS) {
+        match rustix::fs::openat2(
+            root,
+            name,
+            flags,
+            Mode::empty(),
+            resolve | ResolveFlags::NO_MAGICLINKS,
+        ) {
             Err(Errno::AGAIN | Errno::INTR) => {}
             result => return result,
         }

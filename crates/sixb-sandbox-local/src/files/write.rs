@@ -15,9 +15,18 @@ use sixb_sandbox::{FileContents, FileKind, FileWrite, Result, SandboxError, Sand
 use super::{Files, identity::Acting, named, resolve::beneath, wrong_kind};
 
 /// Writes one file. When the future is dropped or fails, the file is as it was.
-pub(crate) async fn write(files: Arc<Files>, file: FileWrite, check: impl Fn() -> Result<()>) -> Result<()> {
+pub(crate) async fn write(
+    files: Arc<Files>,
+    file: FileWrite,
+    check: impl Fn() -> Result<()>,
+) -> Result<()> {
     check()?;
-    let FileWrite { path, contents, mode, .. } = file;
+    let FileWrite {
+        path,
+        contents,
+        mode,
+        ..
+    } = file;
     match contents {
         FileContents::Bytes(bytes) => {
             on_thread(move || {
@@ -35,17 +44,25 @@ pub(crate) async fn write(files: Arc<Files>, file: FileWrite, check: impl Fn() -
             .await?;
             while let Some(chunk) = chunks.next().await {
                 check()?;
-                let bytes: Bytes = chunk.map_err(|error| SandboxError::io("read the contents of a file to write", error))?;
+                let bytes: Bytes = chunk.map_err(|error| {
+                    SandboxError::io("read the contents of a file to write", error)
+                })?;
                 draft = on_thread(move || draft.append(&bytes).map(|()| draft)).await?;
             }
             check()?;
             on_thread(move || draft.publish(mode)).await
         }
-        _ => Err(SandboxError::provider("write a file", "this kind of contents is not known to the local sandbox", None)),
+        _ => Err(SandboxError::provider(
+            "write a file",
+            "this kind of contents is not known to the local sandbox",
+            None,
+        )),
     }
 }
 
-async fn on_thread<T: Send + 'static>(call: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+async fn on_thread<T: Send + 'static>(
+    call: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     tokio::task::spawn_blocking(call)
         .await
         .unwrap_or_else(|error| Err(SandboxError::provider("write a file", error, None)))
@@ -65,11 +82,15 @@ struct Draft {
 impl Draft {
     fn begin(files: &Files, path: &SandboxPath) -> Result<Self> {
         files.check_writable(path)?;
-        let target = path.file_name().ok_or_else(|| wrong_kind(path, FileKind::Directory, FileKind::File))?.to_vec();
+        let target = path
+            .file_name()
+            .ok_or_else(|| wrong_kind(path, FileKind::Directory, FileKind::File))?
+            .to_vec();
         let _acting = files.acting()?;
         let folder = files.make_parents(path)?;
         let draft = format!(".sixb-{}", ulid::Ulid::new());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&folder, &draft, flags, Mode::from_raw_mode(0o600))
             .map_err(|error| named(path, error.into()))?;
         Ok(Self {
@@ -84,23 +105,32 @@ impl Draft {
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|error| named(&self.path, error))
+        self.file
+            .write_all(bytes)
+            .map_err(|error| named(&self.path, error))
     }
 
     fn publish(mut self, mode: u32) -> Result<()> {
         let path = self.path.clone();
         let acting = Acting::begin(self.act_as).map_err(|error| named(&path, error))?;
-        let result = rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode & 0o777))
-            .and_then(|()| rustix::fs::renameat(&self.folder, &self.draft, &self.folder, self.target.as_slice()));
+        let result =
+            rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode & 0o777)).and_then(|()| {
+                rustix::fs::renameat(
+                    &self.folder,
+                    &self.draft,
+                    &self.folder,
+                    self.target.as_slice(),
+                )
+            });
         drop(acting);
         match result {
             Ok(()) => {
                 self.published = true;
                 Ok(())
             }
-            Err(rustix::io::Errno::ISDIR | rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST) => {
-                Err(wrong_kind(&path, FileKind::Directory, FileKind::File))
-            }
+            Err(
+                rustix::io::Errno::ISDIR | rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST,
+            ) => Err(wrong_kind(&path, FileKind::Directory, FileKind::File)),
             Err(error) => Err(named(&path, error.into())),
         }
     }
@@ -137,13 +167,18 @@ impl Files {
                         Err(error) => return Err(named(path, error.into())),
                     }
                     // A link that points nowhere, or a file where a folder must be, ends here.
-                    beneath(folder.as_fd(), part, flags, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
-                        .map_err(|error| match io::Error::from(error) {
-                            error if error.raw_os_error() == Some(libc::ENOTDIR) => {
-                                wrong_kind(&here, FileKind::File, FileKind::Directory)
-                            }
-                            error => named(path, error),
-                        })?
+                    beneath(
+                        folder.as_fd(),
+                        part,
+                        flags,
+                        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+                    )
+                    .map_err(|error| match io::Error::from(error) {
+                        error if error.raw_os_error() == Some(libc::ENOTDIR) => {
+                            wrong_kind(&here, FileKind::File, FileKind::Directory)
+                        }
+                        error => named(path, error),
+                    })?
                 }
                 result => result?,
             };

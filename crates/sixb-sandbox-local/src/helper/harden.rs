@@ -26,7 +26,8 @@ pub(super) fn harden(plan: &Plan) -> Result<u32, Failure> {
     let _ = rustix::thread::set_name(c"sixb-supervisor");
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     // Else a command of the same user could open /proc/1/mem.
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).stage(|| "become undumpable".into())?;
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .stage(|| "become undumpable".into())?;
     drop_capabilities().stage(|| "drop capabilities".into())?;
     rustix::thread::set_no_new_privs(true).stage(|| "set no_new_privs".into())?;
     let abi = landlock::restrict(&plan.writable).stage(|| "restrict files with Landlock".into())?;
@@ -57,13 +58,27 @@ fn drop_capabilities() -> io::Result<()> {
 }
 
 fn loopback_up() -> io::Result<()> {
-    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;
+    let socket = rustix::net::socket(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::DGRAM,
+        None,
+    )?;
     // SAFETY: all zeroes is a valid `ifreq`.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     request.ifr_name[0] = b'l' as libc::c_char;
     request.ifr_name[1] = b'o' as libc::c_char;
     request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
     // SAFETY: `request` is a whole `ifreq` with a terminated name; SIOCSIFFLAGS only reads it.
-    let result = unsafe { libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&socket), libc::SIOCSIFFLAGS as _, &raw const request) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let result = unsafe {
+        libc::ioctl(
+            std::os::fd::AsRawFd::as_raw_fd(&socket),
+            libc::SIOCSIFFLAGS as _,
+            &raw const request,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }

@@ -10,7 +10,10 @@ use std::{
 
 use rustix::{
     fs::CWD,
-    mount::{MountFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags, mount, mount_change, move_mount, unmount},
+    mount::{
+        MountFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags, mount, mount_change,
+        move_mount, unmount,
+    },
 };
 
 use super::trees::{NODEV, NOSUID, RDONLY, clone_path, set_attributes};
@@ -65,7 +68,10 @@ impl Linux {
 
 impl Kernel for Linux {
     fn isolate_mounts(&mut self) -> io::Result<()> {
-        Ok(mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?)
+        Ok(mount_change(
+            "/",
+            MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
+        )?)
     }
 
     fn take(&mut self, source: Source) -> io::Result<usize> {
@@ -90,20 +96,47 @@ impl Kernel for Linux {
     }
 
     fn attach(&mut self, taken: usize, target: &str) -> io::Result<()> {
-        let mount = self.taken.get_mut(taken).and_then(Option::take).ok_or(io::ErrorKind::NotFound)?;
-        Ok(move_mount(mount, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+        let mount = self
+            .taken
+            .get_mut(taken)
+            .and_then(Option::take)
+            .ok_or(io::ErrorKind::NotFound)?;
+        Ok(move_mount(
+            mount,
+            "",
+            CWD,
+            target,
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+        )?)
     }
 
     fn mount(&mut self, kind: &str, target: &str, options: &str, exec: bool) -> io::Result<()> {
-        let noexec = if exec { MountFlags::empty() } else { MountFlags::NOEXEC };
+        let noexec = if exec {
+            MountFlags::empty()
+        } else {
+            MountFlags::NOEXEC
+        };
         let options = std::ffi::CString::new(options)?;
         // devpts holds device nodes.
-        let nodev = if kind == "devpts" { MountFlags::empty() } else { MountFlags::NODEV };
-        Ok(mount(kind, target, kind, MountFlags::NOSUID | nodev | noexec, options.as_c_str())?)
+        let nodev = if kind == "devpts" {
+            MountFlags::empty()
+        } else {
+            MountFlags::NODEV
+        };
+        Ok(mount(
+            kind,
+            target,
+            kind,
+            MountFlags::NOSUID | nodev | noexec,
+            options.as_c_str(),
+        )?)
     }
 
     fn folder(&mut self, path: &str) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(path)
     }
 
     fn file(&mut self, path: &str, content: &str) -> io::Result<()> {

@@ -54,9 +54,16 @@ impl<T, E: Into<io::Error>> Stage<T> for Result<T, E> {
 pub(crate) fn main() -> ! {
     let outcome = rustix::io::fcntl_dupfd_cloexec(stdio::stdin(), 10)
         .map_err(io::Error::from)
-        .and_then(|control| Ok((control, rustix::io::fcntl_dupfd_cloexec(stdio::stdout(), 10)?)));
+        .and_then(|control| {
+            Ok((
+                control,
+                rustix::io::fcntl_dupfd_cloexec(stdio::stdout(), 10)?,
+            ))
+        });
     // Without the two descriptors there is nobody to tell.
-    let Ok((control, plan)) = outcome else { std::process::exit(70) };
+    let Ok((control, plan)) = outcome else {
+        std::process::exit(70)
+    };
     let told = control.try_clone();
     let Err(failure) = enter(control, &plan);
     if let Ok(control) = told {
@@ -91,7 +98,8 @@ fn enter(control: OwnedFd, plan: &OwnedFd) -> Result<std::convert::Infallible, F
         supervisor::main(control, landlock_abi);
     };
     let message = ToHost::Init { pid: pidfd.pid };
-    send(control.as_fd(), &message, &[pidfd.fd.as_fd()]).stage(|| "hand over the init process".into())?;
+    send(control.as_fd(), &message, &[pidfd.fd.as_fd()])
+        .stage(|| "hand over the init process".into())?;
     std::process::exit(0)
 }
 
@@ -112,7 +120,11 @@ pub(crate) fn read_json<T: serde::de::DeserializeOwned>(fd: BorrowedFd<'_>) -> i
 
 /// The standard descriptors carried plan and socket: nothing of them may reach a command.
 fn null_stdio() -> Result<(), Errno> {
-    let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC, rustix::fs::Mode::empty())?;
+    let null = rustix::fs::open(
+        "/dev/null",
+        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
     stdio::dup2_stdin(&null)?;
     stdio::dup2_stdout(&null)?;
     stdio::dup2_stderr(&null)

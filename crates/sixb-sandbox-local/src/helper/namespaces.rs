@@ -22,7 +22,10 @@ pub(super) fn enter(drop_to: Option<HostUser>, host_network: bool) -> Result<(),
     });
     // A user who drops from root is not dumpable, so it cannot write its own map: and must not become dumpable, or a
     // process of the same user could attach to it. A child that is still root writes the map.
-    let mapper = drop_to.map(|_| Mapper::start()).transpose().stage(|| "fork".into())?;
+    let mapper = drop_to
+        .map(|_| Mapper::start())
+        .transpose()
+        .stage(|| "fork".into())?;
     if let Some(user) = drop_to {
         become_user(user).stage(|| format!("become user {} and group {}", user.uid, user.gid))?;
     }
@@ -54,8 +57,14 @@ fn become_user(user: HostUser) -> rustix::io::Result<()> {
 fn write_maps(process: &str, user: HostUser) -> io::Result<()> {
     // Else an unprivileged process may not write the group map (and could drop groups that deny it something).
     fs::write(format!("{process}/setgroups"), "deny")?;
-    fs::write(format!("{process}/uid_map"), format!("{GUEST_ID} {} 1", user.uid))?;
-    fs::write(format!("{process}/gid_map"), format!("{GUEST_ID} {} 1", user.gid))
+    fs::write(
+        format!("{process}/uid_map"),
+        format!("{GUEST_ID} {} 1", user.uid),
+    )?;
+    fs::write(
+        format!("{process}/gid_map"),
+        format!("{GUEST_ID} {} 1", user.gid),
+    )
 }
 
 /// A child that stays root and writes the id map of its parent.
@@ -76,14 +85,27 @@ impl Mapper {
             None => {
                 drop(orders);
                 let mut text = String::new();
-                let done = fs::File::from(order).read_to_string(&mut text).and_then(|_| {
-                    let mut ids = text.split(' ').map(|id| id.parse::<u32>().map_err(io::Error::other));
-                    let (Some(uid), Some(gid)) = (ids.next(), ids.next()) else {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    };
-                    write_maps(&format!("/proc/{}", parent.as_raw_nonzero()), HostUser { uid: uid?, gid: gid? })
-                });
-                let code = done.map_or_else(|error| error.raw_os_error().unwrap_or(1).clamp(1, 255), |()| 0);
+                let done = fs::File::from(order)
+                    .read_to_string(&mut text)
+                    .and_then(|_| {
+                        let mut ids = text
+                            .split(' ')
+                            .map(|id| id.parse::<u32>().map_err(io::Error::other));
+                        let (Some(uid), Some(gid)) = (ids.next(), ids.next()) else {
+                            return Err(io::ErrorKind::UnexpectedEof.into());
+                        };
+                        write_maps(
+                            &format!("/proc/{}", parent.as_raw_nonzero()),
+                            HostUser {
+                                uid: uid?,
+                                gid: gid?,
+                            },
+                        )
+                    });
+                let code = done.map_or_else(
+                    |error| error.raw_os_error().unwrap_or(1).clamp(1, 255),
+                    |()| 0,
+                );
                 std::process::exit(code)
             }
         }
@@ -92,11 +114,14 @@ impl Mapper {
     fn map(mut self, user: HostUser) -> io::Result<()> {
         write!(self.order, "{} {}", user.uid, user.gid)?;
         drop(self.order);
-        let status = rustix::process::waitpid(Some(self.pid), rustix::process::WaitOptions::empty())?;
+        let status =
+            rustix::process::waitpid(Some(self.pid), rustix::process::WaitOptions::empty())?;
         match status.and_then(|(_, status)| status.exit_status()) {
             Some(0) => Ok(()),
             Some(errno) => Err(io::Error::from_raw_os_error(errno)),
-            None => Err(io::Error::other("the process that maps the user was killed")),
+            None => Err(io::Error::other(
+                "the process that maps the user was killed",
+            )),
         }
     }
 }
@@ -114,15 +139,27 @@ pub(super) fn fork_init() -> Result<Option<Init>, Failure> {
     let flags = libc::CLONE_PARENT | libc::CLONE_PIDFD;
     // SAFETY: like fork: no stack, no shared memory; `pidfd` is a valid place for the descriptor (the third argument
     // of clone is where CLONE_PIDFD stores it). The process has one thread.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, &raw mut pidfd, 0, 0) };
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone,
+            flags | libc::SIGCHLD,
+            0,
+            &raw mut pidfd,
+            0,
+            0,
+        )
+    };
     match pid {
         -1 => Err(io::Error::last_os_error()).stage(|| "create the init process".into()),
         0 => Ok(None),
-        // SAFETY: the kernel just made this descriptor for us.
-        pid => Ok(Some(Init {
-            pid: pid as i32,
-            fd: unsafe { OwnedFd::from_raw_fd(pidfd) },
-        })),
+        pid => {
+            // SAFETY: the kernel just made this descriptor for us.
+            let fd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            Ok(Some(Init {
+                pid: pid as i32,
+                fd,
+            }))
+        }
     }
 }
 

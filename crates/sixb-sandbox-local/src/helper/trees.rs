@@ -23,7 +23,10 @@ const IDMAP: u64 = 0x0010_0000;
 
 /// Clones each tree. As root this comes before the drop of privileges.
 pub(super) fn clone_all(plan: &Plan) -> Result<Vec<OwnedFd>, Failure> {
-    plan.trees.iter().map(|tree| clone_one(tree, plan.drop_to)).collect()
+    plan.trees
+        .iter()
+        .map(|tree| clone_one(tree, plan.drop_to))
+        .collect()
 }
 
 fn clone_one(tree: &Tree, drop_to: Option<HostUser>) -> Result<OwnedFd, Failure> {
@@ -53,7 +56,11 @@ pub(super) fn clone_path(path: &str, recursive: bool) -> rustix::io::Result<Owne
 }
 
 /// Sets attributes on a detached mount and all below it.
-pub(super) fn set_attributes(mount: BorrowedFd<'_>, attributes: u64, userns: Option<BorrowedFd<'_>>) -> io::Result<()> {
+pub(super) fn set_attributes(
+    mount: BorrowedFd<'_>,
+    attributes: u64,
+    userns: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
     #[repr(C)]
     struct MountAttr {
         attr_set: u64,
@@ -79,7 +86,11 @@ pub(super) fn set_attributes(mount: BorrowedFd<'_>, attributes: u64, userns: Opt
             size_of::<MountAttr>(),
         )
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// A user namespace whose map says: what belongs to `disk` on disk shows as `shown`.
@@ -100,9 +111,19 @@ fn id_map(disk: HostUser, shown: HostUser) -> io::Result<OwnedFd> {
     let map = || -> io::Result<OwnedFd> {
         fs::File::from(ready).read_exact(&mut [0])?;
         let process = format!("/proc/{}", child.as_raw_nonzero());
-        fs::write(format!("{process}/uid_map"), format!("{} {} 1", disk.uid, shown.uid))?;
-        fs::write(format!("{process}/gid_map"), format!("{} {} 1", disk.gid, shown.gid))?;
-        Ok(rustix::fs::open(format!("{process}/ns/user"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+        fs::write(
+            format!("{process}/uid_map"),
+            format!("{} {} 1", disk.uid, shown.uid),
+        )?;
+        fs::write(
+            format!("{process}/gid_map"),
+            format!("{} {} 1", disk.gid, shown.gid),
+        )?;
+        Ok(rustix::fs::open(
+            format!("{process}/ns/user"),
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?)
     };
     let namespace = map();
     drop(holds);

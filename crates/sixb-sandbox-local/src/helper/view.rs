@@ -19,11 +19,17 @@ pub(super) fn build(kernel: &mut impl Kernel, plan: &Plan) -> Result<(), Failure
     let mut taken = Vec::new();
     for step in &plan.steps {
         taken.push(match source(step) {
-            Some(source) => Some(kernel.take(source.clone()).stage(|| format!("open {source:?}"))?),
+            Some(source) => Some(
+                kernel
+                    .take(source.clone())
+                    .stage(|| format!("open {source:?}"))?,
+            ),
             None => None,
         });
     }
-    kernel.mount("tmpfs", STAGING, ROOT_OPTIONS, true).stage(|| "mount an empty root".into())?;
+    kernel
+        .mount("tmpfs", STAGING, ROOT_OPTIONS, true)
+        .stage(|| "mount an empty root".into())?;
     for (step, taken) in plan.steps.iter().zip(taken) {
         apply(kernel, step, taken)?;
     }
@@ -46,36 +52,59 @@ fn apply(kernel: &mut impl Kernel, step: &Step, taken: Option<usize>) -> Result<
         Step::Folder { target } => kernel.folder(&place(target)).stage(|| at("make", target)),
         Step::Link { target, points_to } => {
             parent(kernel, target)?;
-            kernel.link(&place(target), points_to).stage(|| at("link", target))
+            kernel
+                .link(&place(target), points_to)
+                .stage(|| at("link", target))
         }
         Step::File { target, content } => {
             parent(kernel, target)?;
-            kernel.file(&place(target), content).stage(|| at("write", target))
+            kernel
+                .file(&place(target), content)
+                .stage(|| at("write", target))
         }
         Step::Bind { target, folder, .. } => attach(kernel, taken, target, *folder),
         Step::Device { source } => attach(kernel, taken, source, false),
         Step::Tree { target, .. } => attach(kernel, taken, target, true),
-        Step::Tmpfs { target, bytes, mode, exec } => {
+        Step::Tmpfs {
+            target,
+            bytes,
+            mode,
+            exec,
+        } => {
             kernel.folder(&place(target)).stage(|| at("make", target))?;
             let options = format!("size={bytes},mode={mode:o}");
-            kernel.mount("tmpfs", &place(target), &options, *exec).stage(|| at("mount a memory file system on", target))
+            kernel
+                .mount("tmpfs", &place(target), &options, *exec)
+                .stage(|| at("mount a memory file system on", target))
         }
         Step::Proc => {
-            kernel.folder(&place("/proc")).stage(|| at("make", "/proc"))?;
-            kernel.mount("proc", &place("/proc"), "", false).stage(|| "mount a fresh /proc".into())
+            kernel
+                .folder(&place("/proc"))
+                .stage(|| at("make", "/proc"))?;
+            kernel
+                .mount("proc", &place("/proc"), "", false)
+                .stage(|| "mount a fresh /proc".into())
         }
         Step::DevPts => {
-            kernel.folder(&place("/dev/pts")).stage(|| at("make", "/dev/pts"))?;
+            kernel
+                .folder(&place("/dev/pts"))
+                .stage(|| at("make", "/dev/pts"))?;
             let options = "newinstance,ptmxmode=0666,mode=620";
-            kernel.mount("devpts", &place("/dev/pts"), options, false).stage(|| "mount pseudo terminals".into())
+            kernel
+                .mount("devpts", &place("/dev/pts"), options, false)
+                .stage(|| "mount pseudo terminals".into())
         }
         Step::Mask { target } => {
             let path = place(target);
             match kernel.is_folder(&path) {
                 None => Ok(()),
-                Some(true) => kernel.mount("tmpfs", &path, COVER_OPTIONS, false).stage(|| at("cover", target)),
+                Some(true) => kernel
+                    .mount("tmpfs", &path, COVER_OPTIONS, false)
+                    .stage(|| at("cover", target)),
                 Some(false) => {
-                    let null = kernel.take(Source::Device(place("/dev/null"))).stage(|| at("cover", target))?;
+                    let null = kernel
+                        .take(Source::Device(place("/dev/null")))
+                        .stage(|| at("cover", target))?;
                     kernel.attach(null, &path).stage(|| at("cover", target))
                 }
             }
@@ -83,7 +112,12 @@ fn apply(kernel: &mut impl Kernel, step: &Step, taken: Option<usize>) -> Result<
     }
 }
 
-fn attach(kernel: &mut impl Kernel, taken: Option<usize>, target: &str, folder: bool) -> Result<(), Failure> {
+fn attach(
+    kernel: &mut impl Kernel,
+    taken: Option<usize>,
+    target: &str,
+    folder: bool,
+) -> Result<(), Failure> {
     let path = format!("{STAGING}{target}");
     if folder {
         kernel.folder(&path).stage(|| format!("make {target}"))?;
@@ -92,14 +126,18 @@ fn attach(kernel: &mut impl Kernel, taken: Option<usize>, target: &str, folder: 
         kernel.file(&path, "").stage(|| format!("make {target}"))?;
     }
     match taken {
-        Some(taken) => kernel.attach(taken, &path).stage(|| format!("mount {target}")),
+        Some(taken) => kernel
+            .attach(taken, &path)
+            .stage(|| format!("mount {target}")),
         None => Ok(()),
     }
 }
 
 fn parent(kernel: &mut impl Kernel, target: &str) -> Result<(), Failure> {
     match target.rsplit_once('/') {
-        Some((parent, _)) if !parent.is_empty() => kernel.folder(&format!("{STAGING}{parent}")).stage(|| format!("make {parent}")),
+        Some((parent, _)) if !parent.is_empty() => kernel
+            .folder(&format!("{STAGING}{parent}"))
+            .stage(|| format!("make {parent}")),
         _ => Ok(()),
     }
 }
@@ -132,7 +170,13 @@ mod tests {
             self.calls.push(format!("attach {taken} {target}"));
             Ok(())
         }
-        fn mount(&mut self, kind: &str, target: &str, options: &str, _exec: bool) -> io::Result<()> {
+        fn mount(
+            &mut self,
+            kind: &str,
+            target: &str,
+            options: &str,
+            _exec: bool,
+        ) -> io::Result<()> {
             self.calls.push(format!("mount {kind} {target} {options}"));
             Ok(())
         }
@@ -174,7 +218,10 @@ mod tests {
     }
 
     fn position(calls: &[String], call: &str) -> usize {
-        calls.iter().position(|made| made.starts_with(call)).unwrap_or_else(|| panic!("{call} in {calls:#?}"))
+        calls
+            .iter()
+            .position(|made| made.starts_with(call))
+            .unwrap_or_else(|| panic!("{call} in {calls:#?}"))
     }
 
     #[test]

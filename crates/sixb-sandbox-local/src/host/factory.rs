@@ -9,8 +9,8 @@ use std::{
 
 use async_trait::async_trait;
 use sixb_sandbox::{
-    Capabilities, CreateOptions, Isolation, LimitSupport, NetworkEnforcement, NetworkPolicy, ResourceLimits, Result, Sandbox,
-    SandboxError, SandboxFactory, SandboxRecord, spool::Spool,
+    Capabilities, CreateOptions, Isolation, LimitSupport, NetworkEnforcement, NetworkPolicy,
+    ResourceLimits, Result, Sandbox, SandboxError, SandboxFactory, SandboxRecord, spool::Spool,
 };
 
 use super::{
@@ -30,7 +30,9 @@ const WORKING_DIRECTORY: &str = "/workspace";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 const HOSTNAME: &str = "sixb";
 /// Guest folders that a working directory or an extra path may not cover.
-const RESERVED: &[&str] = &["/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/tmp", "/usr", HOME];
+const RESERVED: &[&str] = &[
+    "/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/tmp", "/usr", HOME,
+];
 
 /// Makes sandboxes of Linux namespaces, on this machine, without root, daemon or image.
 ///
@@ -106,7 +108,11 @@ impl LocalSandboxFactory {
     }
 
     fn path(mut self, host: PathBuf, guest: String, read_only: bool) -> Self {
-        self.extra.push(Extra { host, guest, read_only });
+        self.extra.push(Extra {
+            host,
+            guest,
+            read_only,
+        });
         self
     }
 
@@ -132,7 +138,13 @@ impl LocalSandboxFactory {
     async fn make(self, options: CreateOptions) -> Result<LocalSandbox> {
         let options = options.over(&self.defaults);
         let program = self.program()?;
-        let working_directory = guest_folder("working_directory", options.working_directory.as_deref().unwrap_or(WORKING_DIRECTORY))?;
+        let working_directory = guest_folder(
+            "working_directory",
+            options
+                .working_directory
+                .as_deref()
+                .unwrap_or(WORKING_DIRECTORY),
+        )?;
         let host_network = match options.network.clone().unwrap_or_default() {
             NetworkPolicy::None => false,
             NetworkPolicy::All => true,
@@ -148,14 +160,21 @@ impl LocalSandboxFactory {
         let state = self.sandboxes();
         if self.swept.set(()).is_ok() {
             let state = state.clone();
-            let swept = blocking(move || lease::sweep(&state)).await.map_err(provider)?;
+            let swept = blocking(move || lease::sweep(&state))
+                .await
+                .map_err(provider)?;
             if !swept.is_empty() {
                 tracing::info!(?swept, "removed sandboxes of dead owners");
             }
         }
-        let id = format!("{ID_PREFIX}{}", ulid::Ulid::new().to_string().to_lowercase());
+        let id = format!(
+            "{ID_PREFIX}{}",
+            ulid::Ulid::new().to_string().to_lowercase()
+        );
         let (folder_state, folder_id) = (state.clone(), id.clone());
-        let lease = blocking(move || Lease::take(&folder_state, &folder_id)).await.map_err(provider)?;
+        let lease = blocking(move || Lease::take(&folder_state, &folder_id))
+            .await
+            .map_err(provider)?;
         // From here on a failure removes the folder.
         let mut lease = Unwind(Some(lease));
 
@@ -163,7 +182,9 @@ impl LocalSandboxFactory {
         let folder = Folder::prepare(options.workspace.as_ref(), lease.get().folder(), drop_to)?;
         let mut trees: Vec<Tree> = vec![folder.tree()?];
         let mut targets = vec![working_directory.clone()];
-        let mut writable: Vec<String> = ["/tmp", "/run", "/dev", "/proc", HOME].map(str::to_owned).to_vec();
+        let mut writable: Vec<String> = ["/tmp", "/run", "/dev", "/proc", HOME]
+            .map(str::to_owned)
+            .to_vec();
         if !folder.read_only {
             writable.push(working_directory.clone());
         }
@@ -186,7 +207,12 @@ impl LocalSandboxFactory {
         let booted = spawn::boot(&program, &plan).await?;
         let mut lease = lease.keep();
         lease.record(booted.init.pid).map_err(provider)?;
-        let files = Files::open(&folder.path, &working_directory, folder.act_as, folder.read_only)?;
+        let files = Files::open(
+            &folder.path,
+            &working_directory,
+            folder.act_as,
+            folder.read_only,
+        )?;
         Ok(LocalSandbox::new(Inner {
             capabilities: capabilities(host_network, booted.landlock_abi),
             link: Link::new(booted.control),
@@ -217,7 +243,9 @@ impl SandboxFactory for LocalSandboxFactory {
 
     async fn create(&self, options: CreateOptions) -> Result<Arc<dyn Sandbox>> {
         let cancel = options.cancel.clone();
-        let cancelled = || SandboxError::Cancelled { op: "create the sandbox" };
+        let cancelled = || SandboxError::Cancelled {
+            op: "create the sandbox",
+        };
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
@@ -232,7 +260,8 @@ impl SandboxFactory for LocalSandboxFactory {
                 return Err(cancelled());
             }
         };
-        let sandbox = made.map_err(|error| SandboxError::provider("create the sandbox", error, None))??;
+        let sandbox =
+            made.map_err(|error| SandboxError::provider("create the sandbox", error, None))??;
         Ok(Arc::new(sandbox))
     }
 
@@ -244,17 +273,25 @@ impl SandboxFactory for LocalSandboxFactory {
         if output?.success() {
             return Ok(capabilities);
         }
-        Err(SandboxError::provider("probe", "the program `true` did not run in a trial sandbox", None))
+        Err(SandboxError::provider(
+            "probe",
+            "the program `true` did not run in a trial sandbox",
+            None,
+        ))
     }
 
     async fn list(&self) -> Result<Vec<SandboxRecord>> {
         let state = self.sandboxes();
-        blocking(move || lease::list(&state)).await.map_err(|error| SandboxError::io("list sandboxes", error))
+        blocking(move || lease::list(&state))
+            .await
+            .map_err(|error| SandboxError::io("list sandboxes", error))
     }
 
     async fn sweep(&self) -> Result<Vec<String>> {
         let state = self.sandboxes();
-        blocking(move || lease::sweep(&state)).await.map_err(|error| SandboxError::io("sweep sandboxes", error))
+        blocking(move || lease::sweep(&state))
+            .await
+            .map_err(|error| SandboxError::io("sweep sandboxes", error))
     }
 }
 
@@ -281,8 +318,12 @@ impl Drop for Unwind {
     }
 }
 
-async fn blocking<T: Send + 'static>(call: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(call).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+async fn blocking<T: Send + 'static>(
+    call: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(call)
+        .await
+        .unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
 fn facts() -> &'static HostFacts {
@@ -291,7 +332,11 @@ fn facts() -> &'static HostFacts {
 }
 
 fn state_folder() -> PathBuf {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     if let Some(state) = absolute("XDG_STATE_HOME") {
         return state.join("sixb");
     }
@@ -308,28 +353,48 @@ fn guest_folder(field: &'static str, path: &str) -> Result<String> {
         value: path.to_owned(),
         reason: reason.to_owned(),
     };
-    let relative = path.strip_prefix('/').ok_or_else(|| invalid("is not an absolute guest path"))?;
-    let parts: Vec<&str> = relative.split('/').filter(|part| !part.is_empty()).collect();
-    if parts.iter().any(|part| matches!(*part, "." | "..") || part.contains('\0')) {
+    let relative = path
+        .strip_prefix('/')
+        .ok_or_else(|| invalid("is not an absolute guest path"))?;
+    let parts: Vec<&str> = relative
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .collect();
+    if parts
+        .iter()
+        .any(|part| matches!(*part, "." | "..") || part.contains('\0'))
+    {
         return Err(invalid("holds `.`, `..` or a NUL: write the plain path"));
     }
     let normal = format!("/{}", parts.join("/"));
     let covered = RESERVED.contains(&normal.as_str())
-        || ["/proc/", "/dev/", "/etc/", "/usr/"].iter().any(|system| normal.starts_with(system));
+        || ["/proc/", "/dev/", "/etc/", "/usr/"]
+            .iter()
+            .any(|system| normal.starts_with(system));
     if covered {
-        return Err(invalid("would cover a system folder of the sandbox: use a path such as /workspace or /data"));
+        return Err(invalid(
+            "would cover a system folder of the sandbox: use a path such as /workspace or /data",
+        ));
     }
     Ok(normal)
 }
 
 fn capabilities(host_network: bool, landlock_abi: u32) -> Capabilities {
-    let net = if host_network { "host network" } else { "netns" };
+    let net = if host_network {
+        "host network"
+    } else {
+        "netns"
+    };
     let landlock = match landlock_abi {
         0 => "no landlock".to_owned(),
         abi => format!("landlock abi {abi}"),
     };
     let level = format!("userns, mntns, pidns, ipcns, utsns, cgroupns, {net}; seccomp; {landlock}");
-    let mut capabilities = Capabilities::new(Isolation::Namespaces, level, NetworkEnforcement::AllOrNothing);
+    let mut capabilities = Capabilities::new(
+        Isolation::Namespaces,
+        level,
+        NetworkEnforcement::AllOrNothing,
+    );
     capabilities.limits = LimitSupport::default();
     capabilities.background = true;
     capabilities.snapshots = true;
@@ -344,12 +409,19 @@ fn refuse_limits(limits: &ResourceLimits) -> Result<()> {
         ("pids", limits.pids.is_some()),
         ("disk", limits.disk_bytes.is_some()),
     ];
-    let asked: Vec<&str> = asked.iter().filter(|(_, asked)| *asked).map(|(name, _)| *name).collect();
+    let asked: Vec<&str> = asked
+        .iter()
+        .filter(|(_, asked)| *asked)
+        .map(|(name, _)| *name)
+        .collect();
     if asked.is_empty() || limits.best_effort {
         return Ok(());
     }
     Err(SandboxError::IsolationUnavailable {
-        what: format!("the local sandbox does not enforce these limits yet: {}", asked.join(", ")),
+        what: format!(
+            "the local sandbox does not enforce these limits yet: {}",
+            asked.join(", ")
+        ),
         remedy: "Leave the limit out, or ask for best effort".into(),
     })
 }
@@ -371,14 +443,23 @@ mod tests {
             ("relative", None),
             ("/a/../etc", None),
         ] {
-            assert_eq!(guest_folder("working_directory", path).ok().as_deref(), expect, "{path}");
+            assert_eq!(
+                guest_folder("working_directory", path).ok().as_deref(),
+                expect,
+                "{path}"
+            );
         }
     }
 
     #[test]
     fn limits_are_refused_unless_best_effort_is_enough() {
-        let error = refuse_limits(&ResourceLimits::default().memory_bytes(1)).expect_err("refused").to_string();
-        assert!(error.contains("memory") && error.contains("best effort"), "{error}");
+        let error = refuse_limits(&ResourceLimits::default().memory_bytes(1))
+            .expect_err("refused")
+            .to_string();
+        assert!(
+            error.contains("memory") && error.contains("best effort"),
+            "{error}"
+        );
         assert!(refuse_limits(&ResourceLimits::default().memory_bytes(1).best_effort()).is_ok());
     }
 }

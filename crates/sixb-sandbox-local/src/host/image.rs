@@ -38,7 +38,10 @@ fn copy(program: &Path) -> io::Result<OwnedFd> {
     io::copy(&mut source, &mut target)?;
     target.flush()?;
     let memory = OwnedFd::from(target);
-    fcntl_add_seals(&memory, SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE)?;
+    fcntl_add_seals(
+        &memory,
+        SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE,
+    )?;
     Ok(memory)
 }
 

@@ -56,20 +56,34 @@ impl Leavings {
 impl Lease {
     /// Makes the folder of sandbox `id` below `state` and takes its lease.
     pub(super) fn take(state: &Path, id: &str) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o711).create(state)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o711)
+            .create(state)?;
         // A folder that another user laid ready below a shared directory would let that user look in.
         if fs::metadata(state)?.uid() != rustix::process::geteuid().as_raw() {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                format!("{} belongs to another user: name another state directory", state.display()),
+                format!(
+                    "{} belongs to another user: name another state directory",
+                    state.display()
+                ),
             ));
         }
         // Made under another name and renamed once it is locked: no sweep ever sees it without an owner.
         let making = state.join(format!(".new-{id}"));
         DirBuilder::new().mode(0o711).create(&making)?;
-        let file = OpenOptions::new().create_new(true).read(true).write(true).mode(0o600).open(making.join(LEASE))?;
+        let file = OpenOptions::new()
+            .create_new(true)
+            .read(true)
+            .write(true)
+            .mode(0o600)
+            .open(making.join(LEASE))?;
         file.lock()?;
-        let created_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let created_at = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs();
         let content = Content {
             owner_pid: std::process::id(),
             init_pid: 0,
@@ -80,7 +94,11 @@ impl Lease {
         let folder = state.join(id);
         fs::rename(&making, &folder)?;
         let file = Mutex::new(Some(file));
-        let lease = Self { folder, file, content };
+        let lease = Self {
+            folder,
+            file,
+            content,
+        };
         lease.save()?;
         Ok(lease)
     }
@@ -95,7 +113,9 @@ impl Lease {
     fn save(&self) -> io::Result<()> {
         let bytes = serde_json::to_vec(&self.content)?;
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(file) = file.as_ref() else { return Ok(()) };
+        let Some(file) = file.as_ref() else {
+            return Ok(());
+        };
         // In place: the lock belongs to this very file. A torn write is read as a sandbox without processes, and those
         // end with their owner in any case.
         file.set_len(0)?;
@@ -108,7 +128,11 @@ impl Lease {
 
     /// Hands the folder over for removal; `None` when that was done before.
     pub(super) fn take_folder(&self) -> Option<Leavings> {
-        let lock = self.file.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let lock = self
+            .file
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()?;
         Some(Leavings {
             folder: self.folder.clone(),
             _lock: lock,
@@ -118,7 +142,10 @@ impl Lease {
 
 /// All sandboxes below `state`.
 pub(super) fn list(state: &Path) -> io::Result<Vec<SandboxRecord>> {
-    let mut records: Vec<_> = found(state)?.into_iter().map(|found| found.record()).collect();
+    let mut records: Vec<_> = found(state)?
+        .into_iter()
+        .map(|found| found.record())
+        .collect();
     records.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(records)
 }
@@ -153,31 +180,49 @@ fn found(state: &Path) -> io::Result<Vec<Found>> {
     let mut all = Vec::new();
     for entry in entries {
         let entry = entry?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
         let id = name.strip_prefix(".new-").unwrap_or(&name).to_owned();
         // Only what this crate names is ever touched.
         if !id.starts_with(super::sandbox::ID_PREFIX) || !entry.file_type()?.is_dir() {
             continue;
         }
         let folder = entry.path();
-        let file = match OpenOptions::new().read(true).write(true).open(folder.join(LEASE)) {
+        let file = match OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(folder.join(LEASE))
+        {
             Ok(file) => file,
             // Being made just now, or half removed: an old one is a leaving.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if age(&folder) > Duration::from_secs(60) {
                     let lock = File::open(&folder).ok();
-                    all.push(Found { id, folder, lock, content: None });
+                    all.push(Found {
+                        id,
+                        folder,
+                        lock,
+                        content: None,
+                    });
                 }
                 continue;
             }
             Err(_) => continue,
         };
-        let content = io::read_to_string(&file).ok().and_then(|text| serde_json::from_str(&text).ok());
+        let content = io::read_to_string(&file)
+            .ok()
+            .and_then(|text| serde_json::from_str(&text).ok());
         let lock = match file.try_lock() {
             Ok(()) => Some(file),
             Err(TryLockError::WouldBlock | TryLockError::Error(_)) => None,
         };
-        all.push(Found { id, folder, lock, content });
+        all.push(Found {
+            id,
+            folder,
+            lock,
+            content,
+        });
     }
     Ok(all)
 }
@@ -206,25 +251,44 @@ impl Found {
     /// Kills process 1 and waits, for at most 5 s, until it is gone.
     fn kill(&self) {
         let Some(pid) = self.init() else { return };
-        let Some(pid) = rustix::process::Pid::from_raw(pid) else { return };
-        let Ok(fd) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else { return };
+        let Some(pid) = rustix::process::Pid::from_raw(pid) else {
+            return;
+        };
+        let Ok(fd) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else {
+            return;
+        };
         // The id may have been used again before the descriptor was opened; from here on it cannot.
         if self.init().is_none() {
             return;
         }
         let _ = rustix::process::pidfd_send_signal(&fd, rustix::process::Signal::KILL);
-        let mut fds = [rustix::event::PollFd::new(&fd, rustix::event::PollFlags::IN)];
-        let _ = rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 }));
+        let mut fds = [rustix::event::PollFd::new(
+            &fd,
+            rustix::event::PollFlags::IN,
+        )];
+        let _ = rustix::event::poll(
+            &mut fds,
+            Some(&rustix::event::Timespec {
+                tv_sec: 5,
+                tv_nsec: 0,
+            }),
+        );
     }
 }
 
 fn age(folder: &Path) -> Duration {
     let modified = fs::metadata(folder).and_then(|metadata| metadata.modified());
-    modified.ok().and_then(|modified| modified.elapsed().ok()).unwrap_or_default()
+    modified
+        .ok()
+        .and_then(|modified| modified.elapsed().ok())
+        .unwrap_or_default()
 }
 
 fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 /// When a process started, in clock ticks since boot; `None` when it does not run (also as a zombie).
@@ -288,7 +352,8 @@ mod tests {
         let folder = state.path().join("f");
         fs::create_dir_all(folder.join("locked/in")).expect("folder");
         std::os::unix::fs::symlink(outside.path(), folder.join("locked/link")).expect("link");
-        fs::set_permissions(folder.join("locked"), fs::Permissions::from_mode(0o000)).expect("mode");
+        fs::set_permissions(folder.join("locked"), fs::Permissions::from_mode(0o000))
+            .expect("mode");
         remove_folder(&folder).expect("removed");
         assert!(!folder.exists() && outside.path().join("keep").exists());
     }

@@ -10,10 +10,7 @@ use std::{
     },
 };
 
-use tokio::{
-    io::unix::AsyncFd,
-    sync::mpsc,
-};
+use tokio::{io::unix::AsyncFd, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{image, spawn};
@@ -88,7 +85,11 @@ impl Link {
     }
 
     /// Sends a command with its three standard descriptors.
-    pub(super) async fn run(&self, request: &RunRequest, stdio: [OwnedFd; 3]) -> io::Result<(u64, mpsc::Receiver<Event>)> {
+    pub(super) async fn run(
+        &self,
+        request: &RunRequest,
+        stdio: [OwnedFd; 3],
+    ) -> io::Result<(u64, mpsc::Receiver<Event>)> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let memory = image::memory(c"sixb-request", &serde_json::to_vec(request)?)?;
         let (sender, receiver) = mpsc::channel(2);
@@ -96,7 +97,12 @@ impl Link {
         if self.gone.is_cancelled() {
             self.waiting().clear();
         }
-        let fds = [stdio[0].as_fd(), stdio[1].as_fd(), stdio[2].as_fd(), memory.as_fd()];
+        let fds = [
+            stdio[0].as_fd(),
+            stdio[1].as_fd(),
+            stdio[2].as_fd(),
+            memory.as_fd(),
+        ];
         loop {
             let mut ready = self.control.writable().await?;
             match ready.try_io(|control| send(control.get_ref(), &ToSupervisor::Run { id }, &fds)) {

@@ -22,7 +22,10 @@ static HOOKED: AtomicBool = AtomicBool::new(false);
 /// work, and does not return. In every other case it returns at once. Without it, making a sandbox fails with an error
 /// that says so.
 pub fn init() {
-    if std::env::args_os().next().is_some_and(|name| name == crate::helper::ARGV0) {
+    if std::env::args_os()
+        .next()
+        .is_some_and(|name| name == crate::helper::ARGV0)
+    {
         crate::helper::main();
     }
     HOOKED.store(true, Ordering::Relaxed);

@@ -11,7 +11,8 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
 use sixb_sandbox::{
-    CancellationToken, Command, CommandOutput, FileKind, OutputStream, Program, Result, SandboxError, SandboxPath, Stdin,
+    CancellationToken, Command, CommandOutput, FileKind, OutputStream, Program, Result,
+    SandboxError, SandboxPath, Stdin,
     capture::{CaptureOptions, capture},
 };
 use tokio::{
@@ -48,7 +49,8 @@ pub(super) async fn run(
         argv: argv(command.program)?,
         env: environment(&inner.env, &command.env)?,
         cwd: cwd.clone(),
-        deadline_ms: deadline.map(|deadline| u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)),
+        deadline_ms: deadline
+            .map(|deadline| u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)),
         tell_started: started.is_some(),
     };
     let provider = |error: io::Error| SandboxError::io("run a command", error);
@@ -58,16 +60,30 @@ pub(super) async fn run(
     inner.check_running()?;
 
     let begin = Instant::now();
-    let sent = inner.link.run(&request, [stdin, stdout_end, stderr_end]).await;
-    let (id, mut events) = sent.map_err(|error| inner.check_running().err().unwrap_or_else(|| provider(error)))?;
-    let _kill = KillOnDrop { link: &inner.link, id };
+    let sent = inner
+        .link
+        .run(&request, [stdin, stdout_end, stderr_end])
+        .await;
+    let (id, mut events) = sent.map_err(|error| {
+        inner
+            .check_running()
+            .err()
+            .unwrap_or_else(|| provider(error))
+    })?;
+    let _kill = KillOnDrop {
+        link: &inner.link,
+        id,
+    };
     let _feeder = feeder.map(|feeder| AbortOnDrop(tokio::spawn(feeder)));
 
     let ended = CancellationToken::new();
     let options = |stream| {
         let mut options = CaptureOptions::new(stream, command.limits);
         options.live = command.live.clone();
-        options.spool = command.output_id.as_ref().map(|id| inner.spool.writer(id, stream, command.limits.spool_cap));
+        options.spool = command
+            .output_id
+            .as_ref()
+            .map(|id| inner.spool.writer(id, stream, command.limits.spool_cap));
         options
     };
     let captures = async {
@@ -87,11 +103,18 @@ pub(super) async fn run(
     let mut output = CommandOutput::new(None, stdout, stderr, duration);
     match end {
         Ended::NotStarted(why) => return Err(not_started(why, &cwd)),
-        Ended::Exited { end, timed_out, cancelled } => {
+        Ended::Exited {
+            end,
+            timed_out,
+            cancelled,
+        } => {
             match end {
                 End::Code(code) => output.exit_code = Some(code),
                 End::Signal(signal) => output.signal = Some(signal),
-                End::Lost => output.reason = Some("the process that watches over the command was killed".into()),
+                End::Lost => {
+                    output.reason =
+                        Some("the process that watches over the command was killed".into())
+                }
             }
             output.timed_out = timed_out;
             // A command that ended by itself in the meantime was not cancelled.
@@ -111,7 +134,11 @@ pub(super) async fn run(
 
 enum Ended {
     NotStarted(NotStarted),
-    Exited { end: End, timed_out: bool, cancelled: bool },
+    Exited {
+        end: End,
+        timed_out: bool,
+        cancelled: bool,
+    },
     Gone,
 }
 
@@ -126,7 +153,10 @@ async fn follow(
 ) -> Ended {
     let mut cancelled = false;
     // Where there is no deadline there is none here either: the far future.
-    let mut overdue = tokio::time::Instant::now() + deadline.unwrap_or(Duration::from_secs(365 * 86_400)).saturating_add(GRACE);
+    let mut overdue = tokio::time::Instant::now()
+        + deadline
+            .unwrap_or(Duration::from_secs(365 * 86_400))
+            .saturating_add(GRACE);
     loop {
         tokio::select! {
             event = events.recv() => match event {
@@ -203,7 +233,10 @@ fn argv(program: Program) -> Result<Vec<String>> {
 }
 
 /// The base, then the sandbox's, then the command's: later ones win. Nothing comes from the host's environment.
-fn environment(sandbox: &BTreeMap<String, String>, command: &BTreeMap<String, String>) -> Result<Vec<String>> {
+fn environment(
+    sandbox: &BTreeMap<String, String>,
+    command: &BTreeMap<String, String>,
+) -> Result<Vec<String>> {
     let base = [
         ("HOME", plan::HOME),
         ("LANG", "C.UTF-8"),
@@ -214,7 +247,12 @@ fn environment(sandbox: &BTreeMap<String, String>, command: &BTreeMap<String, St
         ("USER", plan::USER),
     ];
     let mut all: BTreeMap<&str, &str> = base.into();
-    all.extend(sandbox.iter().chain(command).map(|(key, value)| (key.as_str(), value.as_str())));
+    all.extend(
+        sandbox
+            .iter()
+            .chain(command)
+            .map(|(key, value)| (key.as_str(), value.as_str())),
+    );
     all.into_iter()
         .map(|(key, value)| {
             if key.is_empty() || key.contains(['=', '\0']) || value.contains('\0') {
@@ -256,14 +294,26 @@ fn not_started(why: NotStarted, cwd: &str) -> SandboxError {
             found: FileKind::File,
             expected: FileKind::Directory,
         },
-        NotStarted::Cwd(libc::EACCES | libc::EPERM) => SandboxError::PermissionDenied { path: cwd.into() },
-        NotStarted::Cwd(errno) => SandboxError::io("enter the working directory", io::Error::from_raw_os_error(errno)),
+        NotStarted::Cwd(libc::EACCES | libc::EPERM) => {
+            SandboxError::PermissionDenied { path: cwd.into() }
+        }
+        NotStarted::Cwd(errno) => SandboxError::io(
+            "enter the working directory",
+            io::Error::from_raw_os_error(errno),
+        ),
         NotStarted::Fork(errno) => SandboxError::provider(
             "start a process",
-            format!("{}; too many processes may be running", io::Error::from_raw_os_error(errno)),
+            format!(
+                "{}; too many processes may be running",
+                io::Error::from_raw_os_error(errno)
+            ),
             None,
         ),
-        NotStarted::BadRequest => SandboxError::provider("start a process", "argv and environment are too large together", None),
+        NotStarted::BadRequest => SandboxError::provider(
+            "start a process",
+            "argv and environment are too large together",
+            None,
+        ),
     }
 }
 
@@ -282,7 +332,10 @@ fn stdin(stdin: Stdin) -> io::Result<(OwnedFd, Option<Feeder>)> {
         Stdin::Empty => {
             // Not an empty pipe: programs such as ripgrep read a pipe, and leave a device alone.
             let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
-            return Ok((rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty())?, None));
+            return Ok((
+                rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty())?,
+                None,
+            ));
         }
         Stdin::Bytes(bytes) => futures::stream::iter([Ok(bytes)]).boxed(),
         Stdin::Stream(chunks) => chunks,
@@ -323,19 +376,37 @@ mod tests {
             (Some("/tmp"), Some("/tmp")),
             (Some("../x"), None),
         ] {
-            assert_eq!(guest_cwd(cwd, "/workspace").ok().as_deref(), expect, "{cwd:?}");
+            assert_eq!(
+                guest_cwd(cwd, "/workspace").ok().as_deref(),
+                expect,
+                "{cwd:?}"
+            );
         }
     }
 
     #[test]
     fn the_commands_environment_wins_and_secrets_stay_out_of_errors() {
-        let map = |pairs: &[(&str, &str)]| pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let env = environment(&map(&[("A", "1"), ("B", "1")]), &map(&[("B", "2"), ("PATH", "/x")])).expect("env");
+        let map = |pairs: &[(&str, &str)]| {
+            pairs
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect()
+        };
+        let env = environment(
+            &map(&[("A", "1"), ("B", "1")]),
+            &map(&[("B", "2"), ("PATH", "/x")]),
+        )
+        .expect("env");
         for expect in ["A=1", "B=2", "PATH=/x", "HOME=/home/agent"] {
             assert!(env.contains(&expect.to_owned()), "{expect} in {env:?}");
         }
-        let error = environment(&map(&[("A=", "sk-secret")]), &map(&[])).expect_err("bad name").to_string();
-        assert!(error.contains("\"A=\"") && !error.contains("sk-secret"), "{error}");
+        let error = environment(&map(&[("A=", "sk-secret")]), &map(&[]))
+            .expect_err("bad name")
+            .to_string();
+        assert!(
+            error.contains("\"A=\"") && !error.contains("sk-secret"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -13,9 +13,9 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use sixb_sandbox::{
-    BackgroundId, ByteRange, CancellationToken, Capabilities, Command, CommandOutput, DirEntry, FileSource, FileStat, FileWrite,
-    LinePosition, ListOptions, OutputId, Result, Sandbox, SandboxError, SandboxPath, SandboxStatus, SeekLine, Snapshot,
-    SnapshotOptions, spool::Spool,
+    BackgroundId, ByteRange, CancellationToken, Capabilities, Command, CommandOutput, DirEntry,
+    FileSource, FileStat, FileWrite, LinePosition, ListOptions, OutputId, Result, Sandbox,
+    SandboxError, SandboxPath, SandboxStatus, SeekLine, Snapshot, SnapshotOptions, spool::Spool,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -109,7 +109,9 @@ impl LocalSandbox {
     }
 
     fn background(&self) -> MutexGuard<'_, HashMap<BackgroundId, Background>> {
-        self.background.lock().unwrap_or_else(PoisonError::into_inner)
+        self.background
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lost(&self, id: &BackgroundId) -> SandboxError {
@@ -120,7 +122,10 @@ impl LocalSandbox {
     }
 
     /// Runs a file call where it may block.
-    async fn blocking<T: Send + 'static>(&self, call: impl FnOnce(&Files) -> Result<T> + Send + 'static) -> Result<T> {
+    async fn blocking<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Files) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         self.inner.check_running()?;
         let files = self.inner.files.clone();
         tokio::task::spawn_blocking(move || call(&files))
@@ -152,7 +157,11 @@ impl LocalSandbox {
 }
 
 fn unknown_source() -> SandboxError {
-    SandboxError::provider("a file call", "this kind of source is not known to the local sandbox", None)
+    SandboxError::provider(
+        "a file call",
+        "this kind of source is not known to the local sandbox",
+        None,
+    )
 }
 
 impl fmt::Display for LocalSandbox {
@@ -207,7 +216,8 @@ impl Sandbox for LocalSandbox {
                 return Err(SandboxError::InvalidInput {
                     field: "output_id",
                     value: id.to_string(),
-                    reason: "names another background process of this sandbox: choose a new one".into(),
+                    reason: "names another background process of this sandbox: choose a new one"
+                        .into(),
                 });
             }
             if background.len() >= MAX_BACKGROUND {
@@ -217,7 +227,13 @@ impl Sandbox for LocalSandbox {
                     actual: None,
                 });
             }
-            background.insert(id.clone(), Background { ended: ended.clone(), kill });
+            background.insert(
+                id.clone(),
+                Background {
+                    ended: ended.clone(),
+                    kill,
+                },
+            );
         }
         let inner = self.inner.clone();
         tokio::spawn(async move {
@@ -227,7 +243,11 @@ impl Sandbox for LocalSandbox {
         });
         // Whichever comes first: it runs, or it never will.
         if is_started.await.is_err() {
-            let failed = ended.wait_for(Option::is_some).await.ok().and_then(|output| output.clone());
+            let failed = ended
+                .wait_for(Option::is_some)
+                .await
+                .ok()
+                .and_then(|output| output.clone());
             if let Some(Err(error)) = failed {
                 self.background().remove(&id);
                 return Err(error);
@@ -237,7 +257,10 @@ impl Sandbox for LocalSandbox {
     }
 
     async fn wait(&self, id: &BackgroundId, cancel: &CancellationToken) -> Result<CommandOutput> {
-        let ended = self.background().get(id).map(|background| background.ended.clone());
+        let ended = self
+            .background()
+            .get(id)
+            .map(|background| background.ended.clone());
         if self.inner.check_running().is_err() {
             return Err(self.lost(id));
         }
@@ -258,16 +281,23 @@ impl Sandbox for LocalSandbox {
 
     async fn kill(&self, id: &BackgroundId) -> Result<()> {
         self.inner.check_running()?;
-        let kill = self.background().get(id).map(|background| background.kill.clone());
-        kill.map(|kill| kill.cancel()).ok_or_else(|| SandboxError::NotFound {
-            what: "background process",
-            name: id.to_string(),
-        })
+        let kill = self
+            .background()
+            .get(id)
+            .map(|background| background.kill.clone());
+        kill.map(|kill| kill.cancel())
+            .ok_or_else(|| SandboxError::NotFound {
+                what: "background process",
+                name: id.to_string(),
+            })
     }
 
     async fn write_files(&self, files: Vec<FileWrite>) -> Result<()> {
         for file in files {
-            crate::files::write(self.inner.files.clone(), file, || self.inner.check_running()).await?;
+            crate::files::write(self.inner.files.clone(), file, || {
+                self.inner.check_running()
+            })
+            .await?;
         }
         Ok(())
     }
@@ -280,7 +310,8 @@ impl Sandbox for LocalSandbox {
                 actual: Some(range.len as u64),
             });
         }
-        self.with_source(source, move |file| crate::files::read_range(&file, range)).await
+        self.with_source(source, move |file| crate::files::read_range(&file, range))
+            .await
     }
 
     async fn stat(&self, source: &FileSource) -> Result<FileStat> {
@@ -289,7 +320,10 @@ impl Sandbox for LocalSandbox {
                 let path = path.clone();
                 self.blocking(move |files| files.stat(&path)).await
             }
-            source => self.with_source(source, |file| crate::files::stat_of(&file)).await,
+            source => {
+                self.with_source(source, |file| crate::files::stat_of(&file))
+                    .await
+            }
         }
     }
 
@@ -304,7 +338,10 @@ impl Sandbox for LocalSandbox {
     }
 
     async fn seek_line(&self, source: &FileSource, seek: SeekLine) -> Result<LinePosition> {
-        self.with_source(source, move |mut file| sixb_sandbox::lines::seek_line(&mut file, seek)).await
+        self.with_source(source, move |mut file| {
+            sixb_sandbox::lines::seek_line(&mut file, seek)
+        })
+        .await
     }
 
     async fn snapshot(&self, options: SnapshotOptions) -> Result<Snapshot> {
@@ -326,7 +363,9 @@ impl Sandbox for LocalSandbox {
 
     async fn destroy(&self) -> Result<()> {
         self.stop().await?;
-        let Some(folder) = self.inner.lease.take_folder() else { return Ok(()) };
+        let Some(folder) = self.inner.lease.take_folder() else {
+            return Ok(());
+        };
         tokio::task::spawn_blocking(move || folder.remove())
             .await
             .unwrap_or_else(|error| Err(std::io::Error::other(error)))

@@ -49,7 +49,10 @@ impl InitProcess {
     pub(super) fn reap(&self) -> io::Result<()> {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
         loop {
-            match waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(&self.fd)), WaitIdOptions::EXITED) {
+            match waitid(
+                WaitId::PidFd(std::os::fd::AsFd::as_fd(&self.fd)),
+                WaitIdOptions::EXITED,
+            ) {
                 // ECHILD: somebody else in this program reaped it.
                 Ok(_) | Err(rustix::io::Errno::CHILD) => return Ok(()),
                 Err(rustix::io::Errno::INTR) => {}
@@ -71,8 +74,13 @@ impl Drop for InitProcess {
 pub(super) async fn boot(program: &Path, plan: &Plan) -> Result<Booted> {
     let io = |error: io::Error| SandboxError::io("start the sandbox helper", error);
     let json = serde_json::to_vec(plan).map_err(|error| io(error.into()))?;
-    let (ours, theirs) =
-        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(|error| io(error.into()))?;
+    let (ours, theirs) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .map_err(|error| io(error.into()))?;
     rustix::io::ioctl_fionbio(&ours, true).map_err(|error| io(error.into()))?;
     let program = program.to_owned();
     let helper = tokio::task::spawn_blocking(move || -> io::Result<Helper> {
@@ -119,11 +127,25 @@ impl Drop for Helper {
 async fn handshake(control: AsyncFd<OwnedFd>) -> Result<Booted> {
     let (mut init, mut outcome) = (None, None);
     loop {
-        match next(&control).await.map_err(|error| SandboxError::io("create the sandbox", error))? {
-            Some((ToHost::Init { pid }, mut fds)) => init = fds.pop().map(|fd| InitProcess { pid, fd }),
+        match next(&control)
+            .await
+            .map_err(|error| SandboxError::io("create the sandbox", error))?
+        {
+            Some((ToHost::Init { pid }, mut fds)) => {
+                init = fds.pop().map(|fd| InitProcess { pid, fd })
+            }
             Some((ToHost::Ready { landlock_abi }, _)) => outcome = Some(Ok(landlock_abi)),
-            Some((ToHost::BootFailed { stage, errno, detail }, _)) => outcome = Some(Err(explain(&stage, errno, &detail))),
-            Some(_) | None => return Err(outcome.and_then(Result::err).unwrap_or_else(ended_early)),
+            Some((
+                ToHost::BootFailed {
+                    stage,
+                    errno,
+                    detail,
+                },
+                _,
+            )) => outcome = Some(Err(explain(&stage, errno, &detail))),
+            Some(_) | None => {
+                return Err(outcome.and_then(Result::err).unwrap_or_else(ended_early));
+            }
         }
         if init.is_some()
             && let Some(outcome) = outcome.take()
@@ -173,11 +195,15 @@ fn explain(stage: &str, errno: Option<i32>, detail: &str) -> SandboxError {
             "A container hides parts of /proc, so the kernel refuses a fresh one: run it with `--security-opt \
              systempaths=unconfined` (docker) or `procMount: Unmasked` (Kubernetes). Or use another sandbox provider"
         }
-        (stage, Some(libc::EINVAL | libc::EPERM | libc::EOPNOTSUPP)) if stage.contains("id-mapped") => {
+        (stage, Some(libc::EINVAL | libc::EPERM | libc::EOPNOTSUPP))
+            if stage.contains("id-mapped") =>
+        {
             "This file system cannot be id-mapped: give the folder to that user (chown), or run as the folder's owner instead \
              of root"
         }
-        _ => "See docs/security.md for what the local sandbox needs, or use another sandbox provider",
+        _ => {
+            "See docs/security.md for what the local sandbox needs, or use another sandbox provider"
+        }
     };
     SandboxError::IsolationUnavailable {
         what: format!("could not {stage}: {detail}"),
@@ -192,10 +218,22 @@ mod tests {
     #[test]
     fn each_failure_names_its_remedy() {
         for (stage, errno, remedy) in [
-            ("create a user namespace", libc::EPERM, "user.max_user_namespaces"),
-            ("create a user namespace", libc::ENOSPC, "user.max_user_namespaces"),
+            (
+                "create a user namespace",
+                libc::EPERM,
+                "user.max_user_namespaces",
+            ),
+            (
+                "create a user namespace",
+                libc::ENOSPC,
+                "user.max_user_namespaces",
+            ),
             ("mount a fresh /proc", libc::EPERM, "systempaths=unconfined"),
-            ("mount \"/w\", which belongs to user 0, for user 65534 (id-mapped mount)", libc::EINVAL, "chown"),
+            (
+                "mount \"/w\", which belongs to user 0, for user 65534 (id-mapped mount)",
+                libc::EINVAL,
+                "chown",
+            ),
         ] {
             let error = explain(stage, Some(errno), "Operation not permitted").to_string();
             assert!(error.contains(stage) && error.contains(remedy), "{error}");

@@ -12,7 +12,10 @@ use sixb_sandbox::{Result, SandboxError, Workspace};
 use crate::plan::{HostUser, Tree};
 
 /// The user that a root host becomes: `nobody`, whose id nearly every Linux agrees on.
-const UNPRIVILEGED: HostUser = HostUser { uid: 65534, gid: 65534 };
+const UNPRIVILEGED: HostUser = HostUser {
+    uid: 65534,
+    gid: 65534,
+};
 
 /// Whom to become: `None` when this process is not root.
 pub(super) fn drop_to() -> Option<HostUser> {
@@ -31,11 +34,17 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Makes or opens the folder.
-    pub(super) fn prepare(workspace: Option<&Workspace>, lease: &Path, drop_to: Option<HostUser>) -> Result<Self> {
+    pub(super) fn prepare(
+        workspace: Option<&Workspace>,
+        lease: &Path,
+        drop_to: Option<HostUser>,
+    ) -> Result<Self> {
         match workspace {
             None | Some(Workspace::Empty) => Self::empty(&lease.join("workspace"), drop_to)
                 .map_err(|error| SandboxError::io("make the working directory", error)),
-            Some(Workspace::HostFolder { path, read_only }) => Self::open(path, *read_only, drop_to),
+            Some(Workspace::HostFolder { path, read_only }) => {
+                Self::open(path, *read_only, drop_to)
+            }
             Some(other) => Err(SandboxError::InvalidInput {
                 field: "workspace",
                 value: format!("{other:?}"),
@@ -63,8 +72,11 @@ impl Folder {
             value: path.display().to_string(),
             reason,
         };
-        let real = fs::canonicalize(path).map_err(|error| invalid(format!("cannot be used: {error}; name an existing folder")))?;
-        let metadata = fs::metadata(&real).map_err(|error| invalid(format!("cannot be used: {error}")))?;
+        let real = fs::canonicalize(path).map_err(|error| {
+            invalid(format!("cannot be used: {error}; name an existing folder"))
+        })?;
+        let metadata =
+            fs::metadata(&real).map_err(|error| invalid(format!("cannot be used: {error}")))?;
         if !metadata.is_dir() {
             return Err(invalid("is not a folder".into()));
         }
@@ -92,7 +104,11 @@ impl Folder {
 pub(super) fn extra(path: &Path, read_only: bool, drop_to: Option<HostUser>) -> Result<Tree> {
     let folder = Folder::open(path, read_only, drop_to)?;
     // What is only read needs no map: the folder's own permissions decide.
-    tree(&folder.path, read_only, folder.id_map.filter(|_| !read_only))
+    tree(
+        &folder.path,
+        read_only,
+        folder.id_map.filter(|_| !read_only),
+    )
 }
 
 fn tree(path: &Path, read_only: bool, owned_by: Option<HostUser>) -> Result<Tree> {

@@ -13,16 +13,27 @@ pub(crate) fn files(hostname: &str, resolv_conf: &str) -> Vec<(&'static str, Str
                  nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
             ),
         ),
-        ("/etc/group", format!("root:x:0:\n{USER}:x:{GUEST_ID}:\nnogroup:x:65534:\n")),
+        (
+            "/etc/group",
+            format!("root:x:0:\n{USER}:x:{GUEST_ID}:\nnogroup:x:65534:\n"),
+        ),
         (
             "/etc/hosts",
             format!("127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost ip6-loopback\n"),
         ),
         ("/etc/hostname", format!("{hostname}\n")),
         ("/etc/resolv.conf", resolv_conf.to_owned()),
-        ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n".to_owned()),
+        (
+            "/etc/nsswitch.conf",
+            "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"
+                .to_owned(),
+        ),
         // The host's profile would reset PATH and may run anything; `bash -l` finds this one instead.
-        ("/etc/profile", "# PATH and the rest of the environment come from the options of the sandbox.\n".to_owned()),
+        (
+            "/etc/profile",
+            "# PATH and the rest of the environment come from the options of the sandbox.\n"
+                .to_owned(),
+        ),
         ("/etc/shells", "/bin/sh\n/bin/bash\n".to_owned()),
     ]
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 /// Top-level entries that are shown read-only.
-const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt"];
+const SYSTEM: &[&str] = &[
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt",
+];
 /// Files and folders of `/etc` that programs need and that say nothing about the host's people.
 const ETC: &[&str] = &[
     "/etc/alternatives",
@@ -25,7 +27,14 @@ const ETC: &[&str] = &[
     "/etc/terminfo",
     "/etc/timezone",
 ];
-const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
 
 /// What one path of the host is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,8 +73,16 @@ impl HostFacts {
             })
         };
         Self {
-            system: SYSTEM.iter().chain(ETC).filter_map(|path| Some(((*path).to_owned(), entry(path)?))).collect(),
-            devices: DEVICES.iter().filter(|path| Path::new(path).exists()).map(|path| (*path).to_owned()).collect(),
+            system: SYSTEM
+                .iter()
+                .chain(ETC)
+                .filter_map(|path| Some(((*path).to_owned(), entry(path)?)))
+                .collect(),
+            devices: DEVICES
+                .iter()
+                .filter(|path| Path::new(path).exists())
+                .map(|path| (*path).to_owned())
+                .collect(),
             resolv_conf: std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default(),
         }
     }

@@ -40,13 +40,22 @@ pub(crate) enum Step {
     /// A file with this content.
     File { target: String, content: String },
     /// A host file or folder, read-only, nosuid, nodev.
-    Bind { source: String, target: String, folder: bool },
+    Bind {
+        source: String,
+        target: String,
+        folder: bool,
+    },
     /// A device node of the host.
     Device { source: String },
     /// Number `tree` of the plan's trees.
     Tree { tree: usize, target: String },
     /// A sized memory file system.
-    Tmpfs { target: String, bytes: u64, mode: u32, exec: bool },
+    Tmpfs {
+        target: String,
+        bytes: u64,
+        mode: u32,
+        exec: bool,
+    },
     /// A fresh `/proc` of the sandbox's own pid namespace.
     Proc,
     /// Fresh pseudo terminals.
@@ -56,7 +65,12 @@ pub(crate) enum Step {
 }
 
 /// The steps for a sandbox whose trees go to `tree_targets`, in order.
-pub(crate) fn mount_steps(facts: &HostFacts, hostname: &str, host_network: bool, tree_targets: &[String]) -> Vec<Step> {
+pub(crate) fn mount_steps(
+    facts: &HostFacts,
+    hostname: &str,
+    host_network: bool,
+    tree_targets: &[String],
+) -> Vec<Step> {
     let text = |path: &str| path.to_owned();
     let mut steps = Vec::new();
     for (path, entry) in &facts.system {
@@ -72,17 +86,30 @@ pub(crate) fn mount_steps(facts: &HostFacts, hostname: &str, host_network: bool,
             },
         });
     }
-    let resolv_conf = if host_network { facts.resolv_conf.as_str() } else { "" };
+    let resolv_conf = if host_network {
+        facts.resolv_conf.as_str()
+    } else {
+        ""
+    };
     for (target, content) in etc::files(hostname, resolv_conf) {
         steps.push(Step::File {
             target: text(target),
             content,
         });
     }
-    for path in ["/dev", "/var/cache", "/var/lib", "/var/log", "/root", "/mnt"] {
+    for path in [
+        "/dev",
+        "/var/cache",
+        "/var/lib",
+        "/var/log",
+        "/root",
+        "/mnt",
+    ] {
         steps.push(Step::Folder { target: text(path) });
     }
-    steps.extend(facts.devices.iter().map(|source| Step::Device { source: source.clone() }));
+    steps.extend(facts.devices.iter().map(|source| Step::Device {
+        source: source.clone(),
+    }));
     for (target, points_to) in [
         ("/dev/fd", "/proc/self/fd"),
         ("/dev/stdin", "/proc/self/fd/0"),
@@ -112,10 +139,15 @@ pub(crate) fn mount_steps(facts: &HostFacts, hostname: &str, host_network: bool,
     steps.push(Step::Proc);
     steps.extend(MASKED.iter().map(|path| Step::Mask { target: text(path) }));
     // Last, so that a tree below one of the file systems above is seen.
-    steps.extend(tree_targets.iter().enumerate().map(|(tree, target)| Step::Tree {
-        tree,
-        target: target.clone(),
-    }));
+    steps.extend(
+        tree_targets
+            .iter()
+            .enumerate()
+            .map(|(tree, target)| Step::Tree {
+                tree,
+                target: target.clone(),
+            }),
+    );
     steps
 }
 
@@ -148,7 +180,11 @@ mod tests {
                 _ => None,
             })
             .collect();
-        assert_eq!(sources, ["/usr", "/etc/ld.so.cache", "/dev/null"], "nothing else of the host is bound");
+        assert_eq!(
+            sources,
+            ["/usr", "/etc/ld.so.cache", "/dev/null"],
+            "nothing else of the host is bound"
+        );
     }
 
     #[test]
@@ -162,7 +198,9 @@ mod tests {
     #[test]
     fn the_hosts_resolver_shows_only_with_the_hosts_network() {
         let resolver = |host_network| {
-            steps(host_network).iter().any(|step| matches!(step, Step::File { content, .. } if content.contains("192.0.2.53")))
+            steps(host_network).iter().any(
+                |step| matches!(step, Step::File { content, .. } if content.contains("192.0.2.53")),
+            )
         };
         assert!(!resolver(false));
         assert!(resolver(true));
@@ -171,7 +209,13 @@ mod tests {
     #[test]
     fn every_tmpfs_is_sized_and_trees_come_last() {
         let steps = steps(false);
-        assert!(steps.iter().all(|step| !matches!(step, Step::Tmpfs { bytes: 0, .. })));
-        assert!(matches!(steps.last(), Some(Step::Tree { tree: 0, target }) if target == "/workspace"));
+        assert!(
+            steps
+                .iter()
+                .all(|step| !matches!(step, Step::Tmpfs { bytes: 0, .. }))
+        );
+        assert!(
+            matches!(steps.last(), Some(Step::Tree { tree: 0, target }) if target == "/workspace")
+        );
     }
 }

@@ -57,7 +57,8 @@ impl Leader {
 
 /// Starts a command: `fds` are stdin, stdout, stderr and the request.
 pub(super) fn start(fds: Vec<OwnedFd>) -> Result<(Leader, Option<Instant>), NotStarted> {
-    let [stdin, stdout, stderr, request]: [OwnedFd; 4] = fds.try_into().map_err(|_| NotStarted::BadRequest)?;
+    let [stdin, stdout, stderr, request]: [OwnedFd; 4] =
+        fds.try_into().map_err(|_| NotStarted::BadRequest)?;
     let request: RunRequest = read_json(request.as_fd()).map_err(|_| NotStarted::BadRequest)?;
     let prepared = Prepared::new(&request).ok_or(NotStarted::BadRequest)?;
     let errno = |error: io::Error| NotStarted::Fork(error.raw_os_error().unwrap_or(libc::EAGAIN));
@@ -68,7 +69,9 @@ pub(super) fn start(fds: Vec<OwnedFd>) -> Result<(Leader, Option<Instant>), NotS
         None,
     )
     .map_err(|error| errno(error.into()))?;
-    let deadline = request.deadline_ms.and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
+    let deadline = request
+        .deadline_ms
+        .and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
     match fork(0).map_err(errno)? {
         Some(pid) => Ok((Leader { pid, reports }, deadline)),
         None => {
@@ -88,7 +91,10 @@ fn lead(prepared: &Prepared, stdio: [OwnedFd; 3], told: &OwnedFd) -> ! {
     let command = match fork(0) {
         Ok(Some(pid)) => pid,
         Ok(None) => prepared.exec(&stdio, &failure),
-        Err(error) => end_with(told, &Report::Fork(error.raw_os_error().unwrap_or(libc::EAGAIN))),
+        Err(error) => end_with(
+            told,
+            &Report::Fork(error.raw_os_error().unwrap_or(libc::EAGAIN)),
+        ),
     };
     // From here on only the command and its descendants hold its pipes.
     drop(stdio);
@@ -147,9 +153,15 @@ impl Prepared {
         let candidates = if name.contains('/') {
             vec![CString::new(name.as_str()).ok()?]
         } else {
-            let path = request.env.iter().find_map(|entry| entry.strip_prefix("PATH=")).unwrap_or_default();
+            let path = request
+                .env
+                .iter()
+                .find_map(|entry| entry.strip_prefix("PATH="))
+                .unwrap_or_default();
             let folders = path.split(':').filter(|folder| folder.starts_with('/'));
-            folders.filter_map(|folder| CString::new(format!("{folder}/{name}")).ok()).collect()
+            folders
+                .filter_map(|folder| CString::new(format!("{folder}/{name}")).ok())
+                .collect()
         };
         Some(Self {
             candidates,
@@ -165,7 +177,9 @@ impl Prepared {
     fn exec(&self, [stdin, stdout, stderr]: &[OwnedFd; 3], failure: &OwnedFd) -> ! {
         // A session of its own: no controlling terminal, so nothing can wait for a person (editors, ssh, git).
         let _ = rustix::process::setsid();
-        let ready = stdio::dup2_stdin(stdin).and_then(|()| stdio::dup2_stdout(stdout)).and_then(|()| stdio::dup2_stderr(stderr));
+        let ready = stdio::dup2_stdin(stdin)
+            .and_then(|()| stdio::dup2_stdout(stdout))
+            .and_then(|()| stdio::dup2_stderr(stderr));
         let ready = ready.and_then(|()| rustix::process::chdir(self.cwd.as_c_str()));
         if let Err(error) = ready {
             let _ = rustix::io::write(failure, &error.raw_os_error().to_ne_bytes());
@@ -195,7 +209,11 @@ impl Prepared {
 }
 
 fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
-    texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
+    texts
+        .iter()
+        .map(|text| text.as_ptr())
+        .chain([std::ptr::null()])
+        .collect()
 }
 
 #[cfg(test)]
@@ -213,7 +231,11 @@ mod tests {
         };
         let candidates = |program: &str| {
             let prepared = Prepared::new(&request(program)).expect("prepared");
-            prepared.candidates.iter().map(|path| String::from_utf8_lossy(path.as_bytes()).into_owned()).collect::<Vec<_>>()
+            prepared
+                .candidates
+                .iter()
+                .map(|path| String::from_utf8_lossy(path.as_bytes()).into_owned())
+                .collect::<Vec<_>>()
         };
         assert_eq!(candidates("ls"), ["/a/ls", "/b/ls"]);
         assert_eq!(candidates("./ls"), ["./ls"]);

@@ -67,7 +67,11 @@ impl Supervisor {
         {
             let mut fds = vec![PollFd::new(&self.control, PollFlags::IN)];
             let ids: Vec<u64> = self.commands.keys().copied().collect();
-            fds.extend(self.commands.values().map(|running| PollFd::new(&running.leader.reports, PollFlags::IN)));
+            fds.extend(
+                self.commands
+                    .values()
+                    .map(|running| PollFd::new(&running.leader.reports, PollFlags::IN)),
+            );
             let timeout = wait.map(|wait| Timespec {
                 tv_sec: wait.as_secs() as _,
                 tv_nsec: wait.subsec_nanos().into(),
@@ -77,7 +81,12 @@ impl Supervisor {
                 Err(error) => return Err(error.into()),
             }
             request |= !fds[0].revents().is_empty();
-            reports.extend(ids.iter().zip(&fds[1..]).filter(|(_, fd)| !fd.revents().is_empty()).map(|(id, _)| *id));
+            reports.extend(
+                ids.iter()
+                    .zip(&fds[1..])
+                    .filter(|(_, fd)| !fd.revents().is_empty())
+                    .map(|(id, _)| *id),
+            );
         }
         for id in reports {
             self.report(id)?;
@@ -93,10 +102,14 @@ impl Supervisor {
 
     fn next_wait(&self) -> Option<Duration> {
         let now = Instant::now();
-        let waits = self.commands.values().filter_map(|running| match (running.killing, running.deadline) {
-            (Some(_), _) => Some(KILL_ROUND),
-            (None, Some(deadline)) if running.end.is_none() => Some(deadline.saturating_duration_since(now)),
-            _ => None,
+        let waits = self.commands.values().filter_map(|running| {
+            match (running.killing, running.deadline) {
+                (Some(_), _) => Some(KILL_ROUND),
+                (None, Some(deadline)) if running.end.is_none() => {
+                    Some(deadline.saturating_duration_since(now))
+                }
+                _ => None,
+            }
         });
         waits.min()
     }
@@ -132,13 +145,23 @@ impl Supervisor {
 
     /// One message of a leader, or its end.
     fn report(&mut self, id: u64) -> io::Result<()> {
-        let Some(running) = self.commands.get_mut(&id) else { return Ok(()) };
+        let Some(running) = self.commands.get_mut(&id) else {
+            return Ok(());
+        };
         match running.leader.read_report() {
             Some(Report::Ended(end)) => {
                 running.end = Some(end);
                 if running.killing.is_none() {
                     running.told = true;
-                    send(&self.control, &ToHost::Exited { id, end, timed_out: false }, &[])?;
+                    send(
+                        &self.control,
+                        &ToHost::Exited {
+                            id,
+                            end,
+                            timed_out: false,
+                        },
+                        &[],
+                    )?;
                 }
             }
             Some(Report::Started) => send(&self.control, &ToHost::Started { id }, &[])?,
@@ -157,7 +180,9 @@ impl Supervisor {
                 if running.end.is_none() {
                     self.kill_strays(id);
                 }
-                let Some(running) = self.commands.remove(&id) else { return Ok(()) };
+                let Some(running) = self.commands.remove(&id) else {
+                    return Ok(());
+                };
                 if !running.told {
                     let end = running.end.unwrap_or(End::Lost);
                     let timed_out = running.killing.is_some_and(|killing| killing.timed_out);
@@ -183,11 +208,17 @@ impl Supervisor {
 
     /// A command killed its own leader: what it left is now a child of this process. Only leaders belong here.
     fn kill_strays(&self, dead: u64) {
-        let leaders: Vec<Pid> =
-            self.commands.iter().filter(|(id, _)| **id != dead).map(|(_, running)| running.leader.pid).collect();
+        let leaders: Vec<Pid> = self
+            .commands
+            .iter()
+            .filter(|(id, _)| **id != dead)
+            .map(|(_, running)| running.leader.pid)
+            .collect();
         for _ in 0..100 {
-            let strays: Vec<Pid> =
-                tree::children_of(rustix::process::getpid()).into_iter().filter(|pid| !leaders.contains(pid)).collect();
+            let strays: Vec<Pid> = tree::children_of(rustix::process::getpid())
+                .into_iter()
+                .filter(|pid| !leaders.contains(pid))
+                .collect();
             if strays.is_empty() {
                 return;
             }

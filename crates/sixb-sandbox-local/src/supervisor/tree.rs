@@ -11,7 +11,12 @@ pub(super) fn kill_descendants(leader: Pid) {
     let mut next = 0;
     while let Some(parent) = dead.get(next).copied() {
         next += 1;
-        dead.extend(family.iter().filter(|(_, of)| **of == parent).map(|(pid, _)| *pid));
+        dead.extend(
+            family
+                .iter()
+                .filter(|(_, of)| **of == parent)
+                .map(|(pid, _)| *pid),
+        );
         if dead.len() > family.len() + 1 {
             break;
         }
@@ -29,12 +34,18 @@ pub(super) fn kill_descendants(leader: Pid) {
 /// The direct children of a process.
 pub(super) fn children_of(parent: Pid) -> Vec<Pid> {
     let parent = parent.as_raw_nonzero().get();
-    parents().into_iter().filter(|(_, of)| *of == parent).filter_map(|(pid, _)| Pid::from_raw(pid)).collect()
+    parents()
+        .into_iter()
+        .filter(|(_, of)| *of == parent)
+        .filter_map(|(pid, _)| Pid::from_raw(pid))
+        .collect()
 }
 
 /// Process → parent, without zombies: they are dead already.
 fn parents() -> BTreeMap<i32, i32> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeMap::new() };
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return BTreeMap::new();
+    };
     entries
         .flatten()
         .filter_map(|entry| {
@@ -49,7 +60,9 @@ fn parents() -> BTreeMap<i32, i32> {
 /// State and parent. The name in parentheses is the process's own choice: it may hold anything, also parentheses.
 fn parse_stat(stat: &[u8]) -> Option<(u8, i32)> {
     let after = stat.iter().rposition(|byte| *byte == b')')?;
-    let mut fields = stat[after + 1..].split(|byte| *byte == b' ').filter(|field| !field.is_empty());
+    let mut fields = stat[after + 1..]
+        .split(|byte| *byte == b' ')
+        .filter(|field| !field.is_empty());
     let state = *fields.next()?.first()?;
     let parent = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
     Some((state, parent))
@@ -68,7 +81,12 @@ mod tests {
             (b"7 sh S 3", None),
             (b"", None),
         ] {
-            assert_eq!(parse_stat(stat), expect, "{:?}", String::from_utf8_lossy(stat));
+            assert_eq!(
+                parse_stat(stat),
+                expect,
+                "{:?}",
+                String::from_utf8_lossy(stat)
+            );
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, io};
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
 };
 
 /// Refused whatever the arguments. One line per reason.
@@ -103,7 +104,12 @@ const NAMESPACE_FLAGS: &[i32] = &[
 ];
 
 /// Address families that stay: others (vsock, packet, alg, key, xdp, …) are not namespaced or not needed.
-const FAMILIES: &[i32] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+const FAMILIES: &[i32] = &[
+    libc::AF_UNIX,
+    libc::AF_INET,
+    libc::AF_INET6,
+    libc::AF_NETLINK,
+];
 
 /// Terminal ioctls that type into another process's input.
 const IOCTLS: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
@@ -118,21 +124,36 @@ pub(super) fn restrict() -> io::Result<()> {
 
 fn filters() -> Result<Vec<BpfProgram>, seccompiler::Error> {
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
-    let build = |rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32| -> Result<BpfProgram, seccompiler::Error> {
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno as u32), arch)?;
+    let build = |rules: BTreeMap<i64, Vec<SeccompRule>>,
+                 errno: i32|
+     -> Result<BpfProgram, seccompiler::Error> {
+        let filter = SeccompFilter::new(
+            rules,
+            SeccompAction::Allow,
+            SeccompAction::Errno(errno as u32),
+            arch,
+        )?;
         Ok(filter.try_into()?)
     };
     // clone3's flags are behind a pointer: programs fall back to clone, whose flags can be checked.
     let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    let mut all = vec![build(denials()?, libc::EPERM)?, build(clone3, libc::ENOSYS)?];
+    let mut all = vec![
+        build(denials()?, libc::EPERM)?,
+        build(clone3, libc::ENOSYS)?,
+    ];
     #[cfg(target_arch = "x86_64")]
     all.push(no_x32());
     Ok(all)
 }
 
 fn denials() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-        DENIED.iter().copied().flatten().chain(DENIED_NEW).map(|call| (*call, Vec::new())).collect();
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = DENIED
+        .iter()
+        .copied()
+        .flatten()
+        .chain(DENIED_NEW)
+        .map(|call| (*call, Vec::new()))
+        .collect();
     let mut flags = Vec::new();
     for flag in NAMESPACE_FLAGS {
         let mask = *flag as u64;
@@ -141,10 +162,15 @@ fn denials() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendErro
     // CLONE_NEWTIME shares its bit with the exit signal of clone: only unshare can ask for it.
     rules.insert(libc::SYS_clone, flags[..flags.len() - 1].to_vec());
     rules.insert(libc::SYS_unshare, flags);
-    let unwanted: Vec<_> = FAMILIES.iter().map(|family| (0, SeccompCmpOp::Ne, *family as u64)).collect();
+    let unwanted: Vec<_> = FAMILIES
+        .iter()
+        .map(|family| (0, SeccompCmpOp::Ne, *family as u64))
+        .collect();
     rules.insert(libc::SYS_socket, vec![rule(&unwanted)?]);
     rules.insert(libc::SYS_socketpair, vec![rule(&unwanted)?]);
-    let ioctls = IOCTLS.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
+    let ioctls = IOCTLS
+        .iter()
+        .map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
     rules.insert(libc::SYS_ioctl, ioctls.collect::<Result<_, _>>()?);
     Ok(rules)
 }
@@ -201,12 +227,18 @@ mod tests {
     #[test]
     fn the_filters_compile() {
         let filters = filters().expect("filters");
-        assert!(filters.iter().all(|filter| filter.len() < 4096), "the kernel takes 4096 instructions");
+        assert!(
+            filters.iter().all(|filter| filter.len() < 4096),
+            "the kernel takes 4096 instructions"
+        );
     }
 
     #[test]
     fn clone_keeps_its_exit_signal() {
         let rules = denials().expect("rules");
-        assert_eq!(rules[&libc::SYS_clone].len() + 1, rules[&libc::SYS_unshare].len());
+        assert_eq!(
+            rules[&libc::SYS_clone].len() + 1,
+            rules[&libc::SYS_unshare].len()
+        );
     }
 }
