@@ -277,6 +277,14 @@ pub struct Snapshot {
     pub files: BTreeMap<SandboxPath, FileStat>,
 }
 
+impl SnapshotOptions {
+    /// Bounds the number of files.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+}
+
 impl Snapshot {
     /// A snapshot, for backends.
     pub fn new(files: BTreeMap<SandboxPath, FileStat>) -> Self {

@@ -1,6 +1,10 @@
 //! Spool files: whole output streams on the host, outside the working directory.
 //!
 //! The only module of this crate that opens files of the host.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "spool files are the host's own, outside every sandbox"
+)]
 
 use std::{
     collections::HashSet,
