@@ -37,8 +37,8 @@ fn runtime_context(parts: &PromptParts<'_>) -> String {
     )];
     if parts.has_sandbox_tools {
         lines.push(
-            "Your commands run in a sandbox made for this run; its working directory is the workspace. Nothing outside it can be \
-             reached, and it is gone when the run ends."
+            "Your commands run in a sandbox made for this run, which is gone when the run ends; its working directory is the \
+             workspace. They cannot reach the files and programs of the host."
                 .to_owned(),
         );
     }

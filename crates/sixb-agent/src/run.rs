@@ -5,9 +5,11 @@ mod context;
 mod engine;
 mod event;
 mod feed;
+mod finish;
 mod outcome;
 mod request;
 mod step;
+mod steps;
 mod stop;
 
 use std::{
@@ -31,6 +33,7 @@ pub use request::{RunError, RunRequest};
 
 use crate::{agent::Agent, transcript::Writer};
 use feed::Feed;
+use stop::Stop;
 
 /// A run that goes on: a stream of [`RunEvent`]s.
 ///
@@ -117,10 +120,14 @@ pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError>
     let (sender, receiver) = mpsc::channel(256);
     let (outcome_sender, outcome) = oneshot::channel();
     let (gone_sender, gone) = oneshot::channel();
-    let feed = Feed::new(sender, transcript, cancel.clone());
+    let stop = Stop::new(
+        cancel.clone(),
+        job.request.timeout.unwrap_or(job.agent.timeout),
+    );
+    let feed = Feed::new(sender, transcript, stop.clone());
     let label = job.agent.model();
     let closing = job.closing.clone();
-    let engine = engine::Engine::new(id.clone(), job, feed, cancel.clone());
+    let engine = engine::Engine::new(id.clone(), job, feed, stop);
     let cancel_on_close = cancel.clone();
     runs.spawn(async move {
         // Held to the end: its drop tells that the sandbox is gone.

@@ -101,8 +101,8 @@ pub(super) async fn run(
                 None => break,
                 Some(Ok((place, result, elapsed))) => {
                     let result = match stop.reason() {
-                        // The call's deadline is the run's: it did not fail, it was cut.
-                        Some(reason) if kind(&result) == Some(ToolErrorKind::Timeout) => cut(&calls[place], reason),
+                        // The call's deadline is the run's: it did not fail, it was cut. Its text may tell more.
+                        Some(_) if kind(&result) == Some(ToolErrorKind::Timeout) => as_cut(result),
                         _ => result,
                     };
                     finished(step, &result, elapsed, feed).await;
@@ -171,6 +171,14 @@ pub(super) fn cut(call: &ToolCall, reason: StopReason) -> ToolResult {
         StopReason::TimedOut => "The run's time was over before this call had a result.",
     };
     ToolResult::failed(call, ToolErrorKind::Cancelled, text)
+}
+
+/// A call that ran out of time with the run.
+fn as_cut(mut result: ToolResult) -> ToolResult {
+    if let Err(failure) = &mut result.result {
+        failure.kind = ToolErrorKind::Cancelled;
+    }
+    result
 }
 
 async fn started(step: u32, call: &ToolCall, feed: &Feed) {

@@ -3,16 +3,15 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-use super::{Diagnostic, RunEvent, RunState};
+use super::{Diagnostic, RunEvent, RunState, stop::Stop};
 use crate::transcript::{RecordBody, TranscriptError, Writer};
 
 /// Cheap to clone; shared by the run's tasks.
 #[derive(Debug, Clone)]
 pub(super) struct Feed {
     events: mpsc::Sender<RunEvent>,
-    cancel: CancellationToken,
+    stop: Stop,
     kept: Arc<Mutex<Kept>>,
 }
 
@@ -31,11 +30,11 @@ impl Feed {
     pub(super) fn new(
         events: mpsc::Sender<RunEvent>,
         transcript: Option<Writer>,
-        cancel: CancellationToken,
+        stop: Stop,
     ) -> Self {
         Self {
             events,
-            cancel,
+            stop,
             kept: Arc::new(Mutex::new(Kept {
                 transcript,
                 broken: false,
@@ -44,7 +43,7 @@ impl Feed {
         }
     }
 
-    /// Sends an event; waits for a slow reader until the run is cancelled.
+    /// Sends an event; waits for a slow reader until the run has to end.
     pub(super) async fn send(&self, event: RunEvent) {
         match self.events.try_send(event) {
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
@@ -52,7 +51,7 @@ impl Feed {
                 tokio::select! {
                     biased;
                     _ = self.events.send(event) => {}
-                    () = self.cancel.cancelled() => {}
+                    _ = self.stop.fired() => {}
                 }
             }
         }

@@ -14,6 +14,7 @@ pub struct Outcome {
     /// The run.
     pub run_id: String,
     /// How it ended.
+    #[serde(flatten)]
     pub status: RunStatus,
     /// The answer; what there is of it when the run did not complete. Empty when the model wrote nothing.
     pub text: String,

@@ -108,4 +108,5 @@ impl<R: BufRead> Iterator for Reader<R> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests damage the file")]
 mod tests;

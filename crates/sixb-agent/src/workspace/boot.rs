@@ -1,6 +1,6 @@
 //! The factory of one run: boots a sandbox of the project's factory and puts the run's files in place, as one step.
 //!
-//! The work is a task of its own: a boot that is given up half-way still removes what it wrote and destroys what it made.
+//! A `LazySandbox` never drops a boot half-way: it cancels it and waits. So nothing here guards against a drop.
 
 use std::{
     fmt,
@@ -10,11 +10,9 @@ use std::{
 
 use async_trait::async_trait;
 use sixb_sandbox::{
-    CancellationToken, Capabilities, CreateOptions, Result, Sandbox, SandboxError, SandboxFactory,
-    SandboxRecord, Workspace,
+    Capabilities, CreateOptions, Result, Sandbox, SandboxError, SandboxFactory, SandboxRecord,
+    Workspace,
 };
-use tokio::sync::oneshot;
-use tokio_util::task::TaskTracker;
 
 use super::{
     layout::Identity,
@@ -59,11 +57,9 @@ pub(crate) type BootReport = Box<dyn Fn(&Result<Arc<dyn Sandbox>>, Duration) + S
 pub(crate) struct RunSandboxes {
     pub(crate) inner: Arc<dyn SandboxFactory>,
     pub(crate) identity: Arc<Identity>,
-    pub(crate) report: Arc<BootReport>,
+    pub(crate) report: BootReport,
     /// Set by the boot.
     pub(crate) foreign: Arc<OnceLock<ForeignOutputs>>,
-    /// Boots that were given up and still clean up.
-    pub(crate) tasks: TaskTracker,
 }
 
 impl RunSandboxes {
@@ -79,31 +75,11 @@ impl SandboxFactory for RunSandboxes {
         self.inner.provider()
     }
 
-    async fn create(&self, mut options: CreateOptions) -> Result<Arc<dyn Sandbox>> {
-        let cancel = options.cancel.child_token();
-        options.cancel = cancel.clone();
-        let (sender, receiver) = oneshot::channel();
-        let (inner, identity, report) = (
-            self.inner.clone(),
-            self.identity.clone(),
-            self.report.clone(),
-        );
-        let foreign = self.foreign.clone();
-        self.tasks.spawn(async move {
-            let begun = Instant::now();
-            let made = boot(&*inner, &identity, options, &foreign).await;
-            report(&made, begun.elapsed());
-            // Nobody waits any more: the boot was given up in its last moment.
-            if let Err(Ok(sandbox)) = sender.send(made)
-                && let Err(error) = sandbox.destroy().await
-            {
-                tracing::warn!("a sandbox whose boot was given up is not destroyed: {error}");
-            }
-        });
-        let given_up = cancel.drop_guard();
-        let made = receiver.await;
-        given_up.disarm();
-        made.unwrap_or_else(|_| Err(SandboxError::provider("boot", "the boot panicked", None)))
+    async fn create(&self, options: CreateOptions) -> Result<Arc<dyn Sandbox>> {
+        let begun = Instant::now();
+        let made = self.boot(options).await;
+        (self.report)(&made, begun.elapsed());
+        made
     }
 
     async fn probe(&self) -> Result<Capabilities> {
@@ -119,31 +95,28 @@ impl SandboxFactory for RunSandboxes {
     }
 }
 
-async fn boot(
-    factory: &dyn SandboxFactory,
-    identity: &Identity,
-    options: CreateOptions,
-    foreign: &OnceLock<ForeignOutputs>,
-) -> Result<Arc<dyn Sandbox>> {
-    let plan = Plan::of(options.workspace.as_ref());
-    let cancel: CancellationToken = options.cancel.clone();
-    let sandbox = factory.create(options).await?;
-    let prepared = PreparedSandbox::prepare(sandbox.clone(), identity, plan).await;
-    let error = match prepared {
-        Ok(prepared) if !cancel.is_cancelled() => {
-            let _ = foreign.set(prepared.foreign_outputs().clone());
-            return Ok(Arc::new(prepared));
+impl RunSandboxes {
+    async fn boot(&self, options: CreateOptions) -> Result<Arc<dyn Sandbox>> {
+        let plan = Plan::of(options.workspace.as_ref());
+        let cancel = options.cancel.clone();
+        let sandbox = self.inner.create(options).await?;
+        let prepared = PreparedSandbox::prepare(sandbox.clone(), &self.identity, plan).await;
+        let error = match prepared {
+            Ok(prepared) if !cancel.is_cancelled() => {
+                let _ = self.foreign.set(prepared.foreign_outputs().clone());
+                return Ok(Arc::new(prepared));
+            }
+            Ok(prepared) => {
+                prepared.clean_up().await;
+                SandboxError::Cancelled { op: "boot" }
+            }
+            Err(error) => error,
+        };
+        if let Err(error) = sandbox.destroy().await {
+            tracing::warn!("a sandbox that could not be prepared is not destroyed: {error}");
         }
-        Ok(prepared) => {
-            prepared.clean_up().await;
-            SandboxError::Cancelled { op: "boot" }
-        }
-        Err(error) => error,
-    };
-    if let Err(error) = sandbox.destroy().await {
-        tracing::warn!("a sandbox that could not be prepared is not destroyed: {error}");
+        Err(error)
     }
-    Err(error)
 }
 
 impl fmt::Display for RunSandboxes {

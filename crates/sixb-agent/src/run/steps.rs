@@ -1,0 +1,278 @@
+//! The step loop: model, tool calls, model, …, until the model has said all it wanted or something ends the run.
+
+use std::{collections::HashSet, sync::Arc};
+
+use futures::FutureExt;
+use sixb_tools::ToolErrorKind;
+
+use super::{
+    CallStatus, Diagnostic, FailureKind, RunEvent, RunState, RunStatus, calls, context,
+    engine::{Engine, millis},
+    step::{self, Turn, TurnEnd},
+    stop::StopReason,
+};
+use crate::{
+    model::{FinishReason, Message, ModelRequest, ToolCall, ToolResult, Usage},
+    prompt::{self, PromptParts},
+    transcript::RecordBody,
+};
+
+/// What the model said and used in all steps.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// The answer, or the last text there is.
+    pub(super) text: String,
+    /// Steps that were begun.
+    pub(super) steps: u32,
+    pub(super) usage: Usage,
+}
+
+/// The conversation of one run.
+struct Steps<'a> {
+    run: &'a Engine,
+    messages: Vec<Message>,
+    /// Ids of all calls so far.
+    call_ids: HashSet<String>,
+    /// The reader knows already that old results are left out.
+    trimmed: bool,
+    said: Said,
+}
+
+pub(super) async fn run(engine: &Engine) -> (RunStatus, Said) {
+    let mut steps = Steps {
+        run: engine,
+        messages: vec![Message::User {
+            text: engine.task.clone(),
+        }],
+        call_ids: HashSet::new(),
+        trimmed: false,
+        said: Said::default(),
+    };
+    let status = steps.go_on().await;
+    (status, steps.said)
+}
+
+impl Steps<'_> {
+    async fn go_on(&mut self) -> RunStatus {
+        let run = self.run;
+        let agent = &run.agent;
+        let system = prompt::system_prompt(&PromptParts {
+            agent_name: &agent.name,
+            instructions: &agent.instructions,
+            has_sandbox_tools: agent.tools.get("bash").is_some(),
+            has_outputs: self.run.has_outputs,
+            max_steps: agent.max_steps,
+        });
+        for step in 1..=agent.max_steps {
+            if let Some(reason) = self.run.stop.reason() {
+                return self.cut(reason, format!("before step {step}"));
+            }
+            self.said.steps = step;
+            let last = step == agent.max_steps;
+            self.run
+                .feed
+                .state(RunState::Step {
+                    step,
+                    max: agent.max_steps,
+                })
+                .await;
+            let request = self.request(&system, last).await;
+            let mut turn =
+                step::ask(&*agent.model, request, step, &self.run.stop, &self.run.feed).await;
+            self.take_in(step, &mut turn).await;
+            let Turn {
+                text, calls, end, ..
+            } = turn;
+            match end {
+                TurnEnd::Whole(reason) if calls.is_empty() => {
+                    self.said.text = text;
+                    return self.completed(reason).await;
+                }
+                TurnEnd::Whole(_) if last => return self.over_the_limit(step, &calls).await,
+                TurnEnd::Whole(_) => {}
+                TurnEnd::Stopped(reason) => {
+                    let results = calls::skip(step, &calls, &self.run.feed, |call| {
+                        calls::cut(call, reason)
+                    })
+                    .await;
+                    return self.cut(reason, cut_in_step(step, &text, &results));
+                }
+                TurnEnd::Failed(error) => {
+                    let why = "The model failed before this call could run.";
+                    let skipped =
+                        |call: &ToolCall| ToolResult::failed(call, ToolErrorKind::Cancelled, why);
+                    calls::skip(step, &calls, &self.run.feed, skipped).await;
+                    return failed(FailureKind::Model, format!("step {step}: {error}"));
+                }
+            }
+            let results =
+                calls::run(&self.run.lent, step, &calls, &self.run.stop, &self.run.feed).await;
+            let because = self
+                .run
+                .stop
+                .reason()
+                .map(|reason| (reason, cut_in_step(step, "", &results)));
+            self.messages.push(Message::Assistant { text, calls });
+            self.messages.extend(results.into_iter().map(Message::Tool));
+            if let Some((reason, what)) = because {
+                return self.cut(reason, what);
+            }
+            if let Some(cause) = self.boot_failure() {
+                return failed(
+                    FailureKind::Sandbox,
+                    format!("step {step} needed the sandbox, which could not boot: {cause}"),
+                );
+            }
+        }
+        failed(
+            FailureKind::Internal,
+            "the last step did not end the run".to_owned(),
+        )
+    }
+
+    async fn request(&mut self, system: &str, last: bool) -> ModelRequest {
+        let mut messages = self.messages.clone();
+        let omitted = context::bound(&mut messages, self.run.agent.max_context);
+        if omitted > 0 && !std::mem::replace(&mut self.trimmed, true) {
+            let text = format!(
+                "the conversation is over {} bytes: the oldest tool results are left out of what the model reads",
+                self.run.agent.max_context
+            );
+            self.run
+                .feed
+                .diagnostic(Diagnostic::warning("context", "context_trimmed", text))
+                .await;
+        }
+        if last {
+            let text = "This is the last step: tools are not available any more. Finish now with what you have.";
+            messages.push(Message::User {
+                text: text.to_owned(),
+            });
+        }
+        let tools = if last {
+            Arc::from([])
+        } else {
+            self.run.agent.specs.clone()
+        };
+        ModelRequest::new(system, messages)
+            .tools(tools)
+            .last_step(last)
+    }
+
+    /// Keeps what the model said in a step, whole or not.
+    async fn take_in(&mut self, step: u32, turn: &mut Turn) {
+        for (old, new) in step::unique_ids(&mut turn.calls, &mut self.call_ids) {
+            let text = format!(
+                "step {step}: the call id {old:?} is blank or taken; the call goes by {new:?}"
+            );
+            self.run
+                .feed
+                .diagnostic(Diagnostic::warning("model", "call_id_changed", text))
+                .await;
+        }
+        let partial = !matches!(turn.end, TurnEnd::Whole(_));
+        if !partial || !turn.text.is_empty() || !turn.calls.is_empty() {
+            self.run.feed.record(RecordBody::Assistant {
+                step,
+                text: turn.text.clone(),
+                partial,
+                scripted: self.run.model.scripted,
+            });
+        }
+        if !turn.text.is_empty() {
+            self.said.text.clone_from(&turn.text);
+        }
+        if turn.usage != Usage::default() {
+            self.said.usage.add(turn.usage);
+            self.run.feed.record(RecordBody::Usage {
+                step,
+                usage: turn.usage,
+            });
+            self.run
+                .feed
+                .send(RunEvent::Usage {
+                    step,
+                    usage: turn.usage,
+                })
+                .await;
+        }
+    }
+
+    async fn completed(&mut self, reason: FinishReason) -> RunStatus {
+        let text = match reason {
+            FinishReason::Length => "the answer was cut at the model's length limit",
+            FinishReason::ContentFilter => "the model's provider withheld the rest of the answer",
+            _ => return RunStatus::Completed,
+        };
+        self.run
+            .feed
+            .diagnostic(Diagnostic::warning("model", "answer_cut", text))
+            .await;
+        RunStatus::Completed
+    }
+
+    async fn over_the_limit(&mut self, step: u32, calls: &[ToolCall]) -> RunStatus {
+        let skipped = |call: &ToolCall| {
+            ToolResult::failed(
+                call,
+                ToolErrorKind::Cancelled,
+                "The step limit was reached before this call could run.",
+            )
+        };
+        calls::skip(step, calls, &self.run.feed, skipped).await;
+        let names: Vec<_> = calls.iter().map(|call| call.name.as_str()).collect();
+        failed(
+            FailureKind::StepLimit,
+            format!(
+                "the model still called {} in step {step} of {step}: raise the agent's max_steps",
+                names.join(", ")
+            ),
+        )
+    }
+
+    fn cut(&self, reason: StopReason, what: String) -> RunStatus {
+        match reason {
+            StopReason::Cancelled => RunStatus::Cancelled {
+                cut: format!("cancelled {what}"),
+            },
+            StopReason::TimedOut => RunStatus::TimedOut {
+                limit_ms: millis(self.run.stop.limit),
+                cut: format!("cut {what}"),
+            },
+        }
+    }
+
+    /// Why the sandbox could not boot, if a call needed it.
+    fn boot_failure(&self) -> Option<String> {
+        if !self.run.lent.sandbox.used() {
+            return None;
+        }
+        let booted = self.run.lent.sandbox.get().now_or_never()?;
+        booted.err().map(|error| error.to_string())
+    }
+}
+
+/// What was cut in a step: text, or calls without a result.
+fn cut_in_step(step: u32, text: &str, results: &[ToolResult]) -> String {
+    let mut what = format!("in step {step}");
+    if !text.is_empty() {
+        what.push_str(&format!(
+            ", after {} characters of the answer",
+            text.chars().count()
+        ));
+    }
+    let open = results
+        .iter()
+        .filter(|result| calls::status(result) == CallStatus::Cancelled);
+    let open: Vec<_> = open
+        .map(|result| format!("{} ({})", result.name, result.call_id))
+        .collect();
+    if !open.is_empty() {
+        what.push_str(&format!("; without a result: {}", open.join(", ")));
+    }
+    what
+}
+
+fn failed(kind: FailureKind, reason: String) -> RunStatus {
+    RunStatus::Failed { kind, reason }
+}
