@@ -1,0 +1,149 @@
+//! The command line, as types. What a value means is in `values`; what a command does is in `commands`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::sandbox_args::SandboxArgs;
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done, 1 failed, 2 wrong flags or sixb.toml, 130 cancelled by Ctrl-C or a signal, 141 nobody reads the
+output. `sixb exec` passes the command's own code on: 128 + N for signal N, 124 when --timeout passed.
+
+Data goes to stdout, everything for people to stderr. NO_COLOR takes the colour away.
+Sandboxes keep their state in $XDG_STATE_HOME/sixb, by default ~/.local/state/sixb.";
+
+/// Gives AI agents a sandbox, tools and files.
+#[derive(Debug, Parser)]
+#[command(name = "sixb", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// Settings to use instead of ./sixb.toml
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what sixb does: a scripted turn on real data, in a real sandbox
+    Demo(DemoArgs),
+    /// Let an agent do a task
+    Run(RunArgs),
+    /// Run one command in a sandbox of its own
+    Exec(ExecArgs),
+    /// Call a tool as an agent would
+    Tool(ToolArgs),
+    /// Tell what works on this machine, and how to get what does not
+    Doctor(JsonArgs),
+    /// List or clean up sandboxes
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
+    /// Write a commented sixb.toml
+    Init(InitArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Save the report below this folder
+    #[arg(long, value_name = "DIR", default_value = "sixb-out")]
+    pub(crate) out: PathBuf,
+
+    /// Print the run's events as JSON lines to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// What to do
+    pub(crate) task: String,
+
+    /// Which agent of sixb.toml does it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
+    /// Play this JSON script in the place of a model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+
+    /// Save the run's files below this folder, in one named like the run
+    #[arg(long, value_name = "DIR", default_value = "sixb-out")]
+    pub(crate) out: PathBuf,
+
+    /// Print the run's events as JSON lines to stdout, in the place of the answer
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
+
+    /// The program and its arguments; all that follows it is its own
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ToolArgs {
+    /// The tool: see --list
+    #[arg(required_unless_present_any = ["batch", "list"], conflicts_with_all = ["batch", "list"])]
+    pub(crate) name: Option<String>,
+
+    /// Its input, a JSON object; `-` reads it from stdin
+    #[arg(required_unless_present_any = ["batch", "list"], value_name = "JSON")]
+    pub(crate) input: Option<String>,
+
+    /// Answer lines {"id"?, "tool", "input"} of stdin, in order, all in one sandbox
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) batch: bool,
+
+    /// List the tools
+    #[arg(long)]
+    pub(crate) list: bool,
+
+    /// With --list: names, descriptions and input schemas as JSON
+    #[arg(long, requires = "list")]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JsonArgs {
+    /// Print JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SandboxCommand {
+    /// List the sandboxes of this user, also those whose owner died
+    List(JsonArgs),
+    /// End and remove what dead owners left
+    Sweep(JsonArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// The folder to write it to
+    #[arg(default_value = ".")]
+    pub(crate) dir: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,324 @@
+//! `sixb doctor`: what works on this machine, and how to get what does not.
+
+use std::path::Path;
+
+use anstyle::Style;
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::json;
+use sixb_sandbox::{Capabilities, SandboxError};
+
+use crate::{cli::JsonArgs, factory, failure::Exit, host, stdout, terminal};
+
+/// One line of the report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Check {
+    name: &'static str,
+    status: Status,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Ok,
+    /// It works without, less well.
+    Weak,
+    Missing,
+}
+
+/// Programs that agents expect, the Debian package of each, and what is lost without it. The sandbox shows `/usr` of the
+/// host and nothing of its PATH, so that is where they are looked for.
+const PROGRAMS: &[(&str, &str, Option<&str>)] = &[
+    ("bash", "bash", None),
+    ("awk", "mawk", Some("`sixb demo` needs it")),
+    ("python3", "python3", Some("scripts in Python do not run")),
+    ("curl", "curl", Some("commands cannot fetch over HTTP")),
+    ("git", "git", Some("commands cannot use repositories")),
+    ("rg", "ripgrep", Some("searching is slower with grep")),
+];
+
+const FOLDERS: &[&str] = &["/usr/local/bin", "/usr/bin", "/bin"];
+
+pub(super) async fn run(args: JsonArgs) -> Result<Exit> {
+    let probed = factory::local().probe().await;
+    let mut checks = vec![kernel()];
+    checks.extend(user_namespaces());
+    checks.push(isolation(&probed));
+    if let Ok(capabilities) = &probed {
+        checks.extend([
+            landlock(capabilities),
+            network(capabilities),
+            limits(capabilities),
+        ]);
+    }
+    let find = |program: &str| {
+        FOLDERS
+            .iter()
+            .map(|folder| format!("{folder}/{program}"))
+            .find(|path| host::is_file(Path::new(path)))
+    };
+    checks.extend(
+        PROGRAMS
+            .iter()
+            .map(|&(name, package, loss)| program(name, package, loss, find(name))),
+    );
+    let ready = checks.iter().all(|check| check.status != Status::Missing);
+    if args.json {
+        let capabilities = probed.ok();
+        stdout::json(
+            &json!({"version": env!("CARGO_PKG_VERSION"), "ready": ready, "checks": checks, "local": capabilities}),
+        )?;
+        return Ok(Exit::OK);
+    }
+    for check in &checks {
+        let (mark, style) = match check.status {
+            Status::Ok => ("ok  ", terminal::GREEN),
+            Status::Weak => ("weak", terminal::YELLOW),
+            Status::Missing => ("miss", terminal::RED),
+        };
+        stdout::line(&format!(
+            "{} {:<16} {}",
+            mark_of(mark, style),
+            check.name,
+            check.detail
+        ))?;
+        if let Some(remedy) = &check.remedy {
+            stdout::line(&format!("{:21} → {remedy}", ""))?;
+        }
+    }
+    terminal::note(if ready {
+        "sandboxes work here; try `sixb demo`"
+    } else {
+        "sandboxes do not work here yet: see the lines marked miss"
+    });
+    Ok(Exit::OK)
+}
+
+/// The report is data on stdout, so it is coloured only if that is a terminal too.
+fn mark_of(mark: &str, style: Style) -> String {
+    if std::io::IsTerminal::is_terminal(&std::io::stdout()) {
+        terminal::paint(style, mark)
+    } else {
+        mark.to_owned()
+    }
+}
+
+fn check(
+    name: &'static str,
+    status: Status,
+    detail: impl Into<String>,
+    remedy: Option<&str>,
+) -> Check {
+    Check {
+        name,
+        status,
+        detail: detail.into(),
+        remedy: remedy.map(str::to_owned),
+    }
+}
+
+fn proc_value(path: &str) -> Option<String> {
+    host::read_text(Path::new(path))
+        .ok()
+        .map(|text| text.trim().to_owned())
+}
+
+fn kernel() -> Check {
+    match proc_value("/proc/sys/kernel/osrelease") {
+        Some(release) => check("kernel", Status::Ok, format!("Linux {release}"), None),
+        None => check(
+            "kernel",
+            Status::Missing,
+            "not Linux, or /proc is not mounted",
+            Some(
+                "the local sandbox needs Linux: run sixb on a Linux machine or in a Linux container",
+            ),
+        ),
+    }
+}
+
+/// The switches that distributions turn user namespaces off with. Only a trial sandbox tells whether they work.
+fn user_namespaces() -> Vec<Check> {
+    const SWITCHES: &[(&str, &str, &str)] = &[
+        (
+            "/proc/sys/user/max_user_namespaces",
+            "0",
+            "sudo sysctl -w user.max_user_namespaces=15000",
+        ),
+        (
+            "/proc/sys/kernel/unprivileged_userns_clone",
+            "0",
+            "sudo sysctl -w kernel.unprivileged_userns_clone=1",
+        ),
+        (
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+            "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+    ];
+    let off: Vec<Check> = SWITCHES
+        .iter()
+        .filter(|(path, blocked, _)| proc_value(path).as_deref() == Some(blocked))
+        .map(|(path, value, remedy)| {
+            check(
+                "user namespaces",
+                Status::Weak,
+                format!("restricted: {path} is {value}"),
+                Some(remedy),
+            )
+        })
+        .collect();
+    if off.is_empty() {
+        vec![check(
+            "user namespaces",
+            Status::Ok,
+            "not restricted by a setting",
+            None,
+        )]
+    } else {
+        off
+    }
+}
+
+fn isolation(probed: &Result<Capabilities, SandboxError>) -> Check {
+    match probed {
+        Ok(capabilities) => check(
+            "isolation",
+            Status::Ok,
+            format!("local: {}", capabilities.level),
+            None,
+        ),
+        Err(SandboxError::IsolationUnavailable { what, remedy, .. }) => {
+            check("isolation", Status::Missing, what, Some(remedy))
+        }
+        Err(error) => check(
+            "isolation",
+            Status::Missing,
+            error.to_string(),
+            Some("a trial sandbox did not start; the line above says why"),
+        ),
+    }
+}
+
+fn landlock(capabilities: &Capabilities) -> Check {
+    if capabilities.level.contains("landlock") && !capabilities.level.contains("no landlock") {
+        return check("landlock", Status::Ok, "a second wall around files", None);
+    }
+    check(
+        "landlock",
+        Status::Weak,
+        "not in this kernel: one wall around files instead of two",
+        Some("boot Linux 5.13 or newer with lsm=landlock,…"),
+    )
+}
+
+fn network(capabilities: &Capabilities) -> Check {
+    check(
+        "network",
+        Status::Ok,
+        format!("--net enforced: {}", name_of(capabilities.network)),
+        None,
+    )
+}
+
+fn limits(capabilities: &Capabilities) -> Check {
+    let limits = &capabilities.limits;
+    let all = [
+        ("memory", limits.memory),
+        ("processes", limits.pids),
+        ("processor", limits.cpus),
+        ("disk", limits.disk),
+    ];
+    let enforced: Vec<String> = all
+        .iter()
+        .filter_map(|(what, enforcer)| Some(format!("{what} by {}", name_of((*enforcer)?))))
+        .collect();
+    let detail = match enforced.is_empty() {
+        true => "none is enforced by this version, so asking for one is refused".to_owned(),
+        false => enforced.join(", "),
+    };
+    check("limits", Status::Ok, detail, None)
+}
+
+/// The name that a value carries in JSON.
+fn name_of(value: impl Serialize) -> String {
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+fn program(name: &'static str, package: &str, loss: Option<&str>, found: Option<String>) -> Check {
+    match (found, loss) {
+        (Some(path), _) => check(name, Status::Ok, path, None),
+        (None, loss) => {
+            let detail = format!(
+                "not in /usr/bin{}",
+                loss.map(|loss| format!(": {loss}")).unwrap_or_default()
+            );
+            let status = if loss.is_some() {
+                Status::Weak
+            } else {
+                Status::Missing
+            };
+            check(
+                name,
+                status,
+                detail,
+                Some(&format!("sudo apt-get install {package}")),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sixb_sandbox::{Isolation, NetworkEnforcement};
+
+    #[test]
+    fn every_miss_has_a_remedy() {
+        let unavailable = SandboxError::IsolationUnavailable {
+            what: "no user namespaces".into(),
+            remedy: "turn them on".into(),
+        };
+        let capabilities = |level: &str| {
+            Capabilities::new(
+                Isolation::Namespaces,
+                level,
+                NetworkEnforcement::AllOrNothing,
+            )
+        };
+        for check in [
+            program("rg", "ripgrep", Some("searching is slower with grep"), None),
+            program("bash", "bash", None, None),
+            isolation(&Err(unavailable)),
+            landlock(&capabilities("userns")),
+            landlock(&capabilities("userns, no landlock")),
+        ] {
+            assert!(
+                check.status != Status::Ok && check.remedy.is_some(),
+                "{check:?}"
+            );
+        }
+        for check in [
+            program("rg", "ripgrep", None, Some("/usr/bin/rg".into())),
+            landlock(&capabilities("userns, landlock 7")),
+            network(&capabilities("userns")),
+            limits(&capabilities("userns")),
+        ] {
+            assert!(
+                check.status == Status::Ok && check.remedy.is_none(),
+                "{check:?}"
+            );
+        }
+        assert!(
+            network(&capabilities(""))
+                .detail
+                .ends_with("all-or-nothing")
+        );
+    }
+}

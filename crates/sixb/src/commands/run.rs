@@ -1,0 +1,114 @@
+//! `sixb run`: an agent does a task.
+
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+};
+
+use anyhow::{Result, anyhow};
+use futures::StreamExt;
+use sixb_agent::{Outcome, RunEvent, RunRequest, RunStatus, Sixb};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    agents,
+    cli::RunArgs,
+    config::Config,
+    failure::{Exit, usage},
+    interrupt,
+    progress::Progress,
+    stdout, terminal,
+};
+
+/// Where transcripts are kept, as `<folder>/<run>/transcript.jsonl`.
+const TRANSCRIPTS: &str = ".sixb/runs";
+
+pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
+    if args.task.trim().is_empty() {
+        return Err(usage("TASK \"\": is blank; say what the agent should do"));
+    }
+    let (project, agent) = agents::project(config, args.agent.as_deref(), args.script.as_deref())?;
+    let timeout = args.sandbox.timeout;
+    let choice = args.sandbox.resolve(config)?;
+    let cancel = interrupt::watch()?;
+    let mut request = RunRequest::new(agent, args.task).sandbox(choice.options);
+    // Without the flag the agent's own limit holds, which knows `sandbox.timeout` of the file.
+    if let Some(timeout) = timeout {
+        request = request.timeout(timeout.0);
+    }
+    follow(
+        &project,
+        request,
+        Output {
+            folder: args.out,
+            json: args.json,
+        },
+        &cancel,
+    )
+    .await
+}
+
+/// Where the results of a run go.
+pub(super) struct Output {
+    pub(super) folder: PathBuf,
+    pub(super) json: bool,
+}
+
+/// Runs, shows the progress and hands out the answer.
+pub(super) async fn follow(
+    project: &Sixb,
+    request: RunRequest,
+    output: Output,
+    cancel: &CancellationToken,
+) -> Result<Exit> {
+    let request = request
+        .outputs(output.folder)
+        .transcripts(TRANSCRIPTS)
+        .cancel(cancel.clone());
+    let run = project.run(request).await?;
+    let shown = show(run, output.json).await;
+    if shown.is_err() {
+        cancel.cancel();
+    }
+    // Also after an error: nothing may stay behind.
+    project.close().await;
+    let outcome = shown?;
+    match &outcome.status {
+        RunStatus::Completed => {
+            if !output.json && !outcome.text.trim().is_empty() {
+                stdout::line(answer(&outcome.text).trim_end())?;
+            }
+            Ok(Exit::OK)
+        }
+        RunStatus::Cancelled { .. } => Ok(Exit::CANCELLED),
+        status => {
+            terminal::error(&terminal::plain(&status.to_string()));
+            Ok(Exit::FAILED)
+        }
+    }
+}
+
+async fn show(mut run: sixb_agent::Run, json: bool) -> Result<Outcome> {
+    let mut progress = Progress::new();
+    let mut ended = None;
+    while let Some(event) = run.next().await {
+        progress.show(&event);
+        if json {
+            stdout::json(&event)?;
+        }
+        if let RunEvent::Finished { outcome } = event {
+            ended = Some(outcome);
+        }
+    }
+    ended.ok_or_else(|| anyhow!("the run ended without an outcome; its transcript in {TRANSCRIPTS} tells how far it came"))
+}
+
+/// The answer. On a terminal nothing of it may move the cursor: it can hold what a command printed.
+fn answer(text: &str) -> String {
+    if !io::stdout().is_terminal() {
+        return text.to_owned();
+    }
+    text.chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect()
+}

@@ -1,0 +1,84 @@
+//! `sixb sandbox list` and `sixb sandbox sweep`.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use serde_json::json;
+use sixb_sandbox::SandboxRecord;
+
+use crate::{cli::SandboxCommand, factory, failure::Exit, stdout, terminal};
+
+pub(super) async fn run(command: SandboxCommand) -> Result<Exit> {
+    let factory = factory::local();
+    match command {
+        SandboxCommand::List(args) => {
+            let records = factory.list().await?;
+            if args.json {
+                stdout::json(&records)?;
+                return Ok(Exit::OK);
+            }
+            for record in &records {
+                stdout::line(&describe(record, SystemTime::now()))?;
+            }
+            if records.is_empty() {
+                terminal::note("no sandboxes");
+            } else if records.iter().any(|record| !record.owner_alive) {
+                terminal::note("`sixb sandbox sweep` removes those whose owner is gone");
+            }
+        }
+        SandboxCommand::Sweep(args) => {
+            let removed = factory.sweep().await?;
+            if args.json {
+                stdout::json(&json!({"removed": removed}))?;
+                return Ok(Exit::OK);
+            }
+            for id in &removed {
+                stdout::line(id)?;
+            }
+            match removed.len() {
+                0 => terminal::note("nothing to remove"),
+                count => terminal::note(&format!("removed {count}")),
+            }
+        }
+    }
+    Ok(Exit::OK)
+}
+
+fn describe(record: &SandboxRecord, now: SystemTime) -> String {
+    let age = now
+        .duration_since(UNIX_EPOCH + Duration::from_secs(record.created_at))
+        .unwrap_or_default()
+        .as_secs();
+    let age = match age {
+        0..60 => format!("{age}s"),
+        60..3_600 => format!("{}m", age / 60),
+        _ => format!("{}h", age / 3_600),
+    };
+    format!(
+        "{}\t{}\t{}\t{age}\towner {} {}",
+        record.id,
+        record.provider,
+        if record.running {
+            "running"
+        } else {
+            "not running"
+        },
+        record.owner_pid,
+        if record.owner_alive { "alive" } else { "gone" },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_five_columns() {
+        let record = SandboxRecord::new("s1".into(), "local", 7, false, true, 100);
+        let now = UNIX_EPOCH + Duration::from_secs(100 + 185);
+        assert_eq!(
+            describe(&record, now),
+            "s1\tlocal\trunning\t3m\towner 7 gone"
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! `sixb.toml`: what a folder says about its agents and sandboxes. Flags win over it.
+
+mod keys;
+
+pub(crate) use keys::closest;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Result, anyhow};
+use serde::Deserialize;
+use toml::de::DeTable;
+
+use crate::{
+    failure::usage,
+    host,
+    values::{MemorySize, Network, Provider, Timeout},
+};
+
+/// The name of the file that is looked for in the current folder.
+pub(crate) const FILE_NAME: &str = "sixb.toml";
+
+/// What `sixb init` writes. It says what holds anyway, so that changing a line changes something.
+pub(crate) const TEMPLATE: &str = include_str!("config/template.toml");
+
+/// The whole file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Config {
+    pub(crate) project: Project,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) agents: BTreeMap<String, Agent>,
+    /// Where it was read; `None` when there is no file.
+    #[serde(skip)]
+    pub(crate) path: Option<PathBuf>,
+}
+
+/// `[project]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Project {
+    pub(crate) id: Option<String>,
+}
+
+/// `[sandbox]`: the flags of the same names.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Sandbox {
+    pub(crate) provider: Option<Provider>,
+    pub(crate) net: Option<Network>,
+    pub(crate) memory: Option<MemorySize>,
+    pub(crate) timeout: Option<Timeout>,
+    pub(crate) workspace: Option<String>,
+}
+
+/// `[agents.NAME]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Agent {
+    pub(crate) name: Option<String>,
+    pub(crate) instructions: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) tools: Option<Vec<String>>,
+    pub(crate) max_steps: Option<NonZeroU32>,
+    pub(crate) timeout: Option<Timeout>,
+}
+
+impl Config {
+    /// Reads `--config FILE`, or `sixb.toml` of the current folder if there is one.
+    pub(crate) fn load(flag: Option<&Path>) -> Result<Self> {
+        let path = flag.unwrap_or(Path::new(FILE_NAME));
+        let text = match host::read_text(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && flag.is_none() => {
+                return Ok(Self::default());
+            }
+            Err(error) => {
+                let named = if flag.is_some() { "--config " } else { "" };
+                return Err(usage(format!(
+                    "{named}{}: {error}; name a file that `sixb init` could have written",
+                    path.display()
+                )));
+            }
+        };
+        let mut config =
+            Self::parse(&text).map_err(|problem| usage(format!("{}:{problem}", path.display())))?;
+        config.path = Some(path.to_owned());
+        Ok(config)
+    }
+
+    /// Parses a file. The error begins with the line: `7: sandbox.memory: …`.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let line = |offset: usize| {
+            text[..text.floor_char_boundary(offset)]
+                .matches('\n')
+                .count()
+                + 1
+        };
+        let table = DeTable::parse(text).map_err(|error| {
+            let at = line(error.span().map_or(0, |span| span.start));
+            anyhow!(
+                "{at}: {}; correct the TOML there",
+                error.message().replace('\n', "; ")
+            )
+        })?;
+        if let Some(unknown) = keys::unknown(table.get_ref()) {
+            return Err(anyhow!("{}: {}", line(unknown.offset), unknown.problem()));
+        }
+        toml::from_str(text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            let key = keys::at(table.get_ref(), offset).unwrap_or_default();
+            let message = error.message().replace('\n', "; ");
+            anyhow!("{}: {key}: {message}", line(offset))
+        })
+    }
+
+    /// How to name a key of this file in a message.
+    pub(crate) fn key(&self, key: &str) -> String {
+        match &self.path {
+            Some(path) => format!("{}: {key}", path.display()),
+            None => key.to_owned(),
+        }
+    }
+
+    /// A path of the file, which is relative to the folder that the file lies in.
+    pub(crate) fn beside(&self, path: &str) -> PathBuf {
+        match self.path.as_deref().and_then(Path::parent) {
+            Some(folder) => folder.join(path),
+            None => PathBuf::from(path),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, parts: &[&str]) {
+        let error = Config::parse(text).expect_err(text).to_string();
+        for part in parts {
+            assert!(error.contains(part), "{part:?} is missing in: {error}");
+        }
+        assert!(!error.contains('\n'), "one line: {error}");
+    }
+
+    #[test]
+    fn the_template_says_the_defaults() {
+        let config = Config::parse(TEMPLATE).expect("template");
+        assert_eq!(config.project.id.as_deref(), Some("my-project"));
+        assert_eq!(config.sandbox.provider, Some(Provider::Local));
+        assert_eq!(config.agents.keys().collect::<Vec<_>>(), ["assistant"]);
+    }
+
+    #[test]
+    fn every_commented_line_of_the_template_parses_too() {
+        let all: String = TEMPLATE
+            .lines()
+            .map(|line| line.strip_prefix("#: ").unwrap_or(line))
+            .flat_map(|line| [line, "\n"])
+            .collect();
+        let config = Config::parse(&all).expect("uncommented");
+        assert!(config.sandbox.memory.is_some() && config.sandbox.workspace.is_some());
+        assert!(config.agents["assistant"].model.is_some());
+    }
+
+    #[test]
+    fn errors_name_line_key_value_and_remedy() {
+        check(
+            "[sandbox]\nmemroy = \"1G\"\n",
+            &["2: ", "sandbox.memroy", "did you mean `memory`"],
+        );
+        check("[sandbx]\n", &["1: ", "sandbx", "did you mean `sandbox`"]);
+        check(
+            "[agents.a]\nzzz = 1\n",
+            &["2: ", "agents.a.zzz", "name, instructions, model"],
+        );
+        check(
+            "[sandbox]\n\nmemory = \"5 apples\"",
+            &["3: ", "sandbox.memory", "5 apples", "512M"],
+        );
+        check(
+            "[sandbox]\nnet = \"https://*.a.test\"",
+            &["2: ", "sandbox.net", "https://www.a.test"],
+        );
+        check(
+            "[sandbox]\nprovider = \"smolvm\"",
+            &["2: ", "sandbox.provider", "smolvm", "local"],
+        );
+        check(
+            "[sandbox]\ntimeout = 30",
+            &["2: ", "sandbox.timeout", "30", "string"],
+        );
+        check(
+            "[agents.a]\nmax_steps = 0",
+            &["2: ", "agents.a.max_steps", "0"],
+        );
+        check("sandbox = 3", &["1: ", "sandbox"]);
+        check("agents = { a = 3 }", &["1: ", "agents.a"]);
+        check("[sandbox\n", &["1: "]);
+    }
+}

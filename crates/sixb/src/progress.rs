@@ -1,0 +1,328 @@
+//! A run as people follow it, on stderr: moving lines on a terminal, plain ones in a file or a pipe.
+
+mod live;
+
+use std::{collections::HashMap, path::Path, time::Duration};
+
+use serde_json::Value;
+use sixb_agent::{CallStatus, Outcome, RunEvent, RunState, RunStatus, SavedFile, Severity};
+
+use self::live::Live;
+use crate::terminal::{self, BOLD, DIM, GREEN, RED, YELLOW, paint, plain};
+
+/// Longest text of one line that comes from a call's input or output, in characters.
+const MAX_TEXT: usize = 100;
+
+/// Shows the events of one run.
+pub(crate) struct Progress {
+    live: Option<Live>,
+    /// What the model wrote in this step; shown once it is known not to be the answer.
+    text: String,
+    /// Names of running calls.
+    calls: HashMap<String, String>,
+    finished: u32,
+    /// Why there is no sandbox. Told once, at the end, however many calls it fails.
+    no_sandbox: Option<String>,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        Self {
+            live: terminal::is_live().then(Live::new),
+            text: String::new(),
+            calls: HashMap::new(),
+            finished: 0,
+            no_sandbox: None,
+        }
+    }
+
+    fn say(&self, text: &str) {
+        match &self.live {
+            Some(live) => live.say(text),
+            None => terminal::say(text),
+        }
+    }
+
+    /// Shows one event.
+    pub(crate) fn show(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::State { state } => self.state(state),
+            RunEvent::TextDelta { text, .. } => self.text.push_str(text),
+            RunEvent::ToolCallStarted {
+                call_id,
+                name,
+                arguments,
+                ..
+            } => {
+                self.flush_text();
+                let line = format!("{} {}", paint(BOLD, plain(name)), clip(&shown(arguments)));
+                self.calls.insert(call_id.clone(), line.clone());
+                match &mut self.live {
+                    Some(live) => live.begin(call_id, shorter(&line)),
+                    None => terminal::say(&format!("  {line}")),
+                }
+            }
+            RunEvent::ToolCallOutput { call_id, text, .. }
+            | RunEvent::ToolCallNote { call_id, text } => {
+                // Piped progress stays short: the result has the output.
+                if let Some(live) = &mut self.live
+                    && let Some(last) = text.lines().rev().find(|line| !line.trim().is_empty())
+                {
+                    live.tail(call_id, &clip(&plain(last)));
+                }
+            }
+            RunEvent::ToolCallFinished {
+                call_id,
+                name,
+                status,
+                elapsed_ms,
+                result,
+                error,
+                ..
+            } => {
+                self.finished += 1;
+                let line = self.calls.remove(call_id).unwrap_or_else(|| plain(name));
+                let (mark, end) = match (status, error) {
+                    (CallStatus::Ok, _) => match result
+                        .as_ref()
+                        .and_then(|result| result.get("exitCode"))
+                        .and_then(Value::as_i64)
+                    {
+                        None | Some(0) => (paint(GREEN, "ok"), String::new()),
+                        Some(code) => (paint(YELLOW, "ok"), format!(", exit code {code}")),
+                    },
+                    (CallStatus::Cancelled, _) => (paint(YELLOW, "cut"), String::new()),
+                    (_, Some(_)) if self.no_sandbox.is_some() => {
+                        (paint(RED, "error"), String::new())
+                    }
+                    (_, Some(error)) => (
+                        paint(RED, "error"),
+                        format!(", {}: {}", error.kind, clip(&plain(&error.message))),
+                    ),
+                    (_, None) => (paint(RED, "error"), String::new()),
+                };
+                let elapsed = paint(
+                    DIM,
+                    format!("{}{end}", seconds(Duration::from_millis(*elapsed_ms))),
+                );
+                if let Some(live) = &mut self.live {
+                    live.end(call_id);
+                    live.say(&format!("  {mark} {line} {elapsed}"));
+                } else {
+                    // The whole line stands above, where the call began.
+                    terminal::say(&format!("  {mark} {} {elapsed}", shorter(&line)));
+                }
+            }
+            RunEvent::FileSaved { file } => self.say(&saved(file)),
+            RunEvent::Diagnostic { diagnostic } if diagnostic.code == "sandbox_boot_failed" => {}
+            RunEvent::Diagnostic { diagnostic } => {
+                let label = match diagnostic.severity {
+                    Severity::Error => paint(RED, "error:"),
+                    Severity::Warning => paint(YELLOW, "warning:"),
+                    _ => paint(DIM, "note:"),
+                };
+                let path = diagnostic
+                    .path
+                    .as_deref()
+                    .map(|path| format!("{}: ", plain(path)))
+                    .unwrap_or_default();
+                self.say(&format!("{label} {path}{}", plain(&diagnostic.message)));
+            }
+            RunEvent::Finished { outcome } => self.end(outcome),
+            _ => {}
+        }
+    }
+
+    fn state(&mut self, state: &RunState) {
+        match state {
+            RunState::Started {
+                run_id,
+                agent_id,
+                model,
+                ..
+            } => {
+                self.say(&format!(
+                    "{} {run_id}: agent {agent_id}, model {}",
+                    paint(BOLD, "run"),
+                    plain(&model.to_string())
+                ));
+            }
+            RunState::Booting { provider } => match &mut self.live {
+                Some(live) => live.status(format!("booting a sandbox ({provider})")),
+                None => terminal::say(&format!("booting a sandbox ({provider})")),
+            },
+            RunState::SandboxReady { elapsed_ms, .. } => {
+                self.say(&paint(
+                    DIM,
+                    format!(
+                        "sandbox ready after {}",
+                        seconds(Duration::from_millis(*elapsed_ms))
+                    ),
+                ));
+            }
+            RunState::SandboxFailed { reason } => self.no_sandbox = Some(plain(reason)),
+            RunState::Step { step, max } => {
+                self.flush_text();
+                match &mut self.live {
+                    Some(live) => live.status(format!("step {step} of at most {max}")),
+                    None => terminal::say(&format!("step {step} of at most {max}")),
+                }
+            }
+            RunState::Collecting => {
+                if let Some(live) = &mut self.live {
+                    live.status("collecting files".into());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Text of a step that went on with tool calls is part of the progress; text of the last one is the answer.
+    fn flush_text(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            self.say(&paint(DIM, format!("  {}", plain(line))));
+        }
+    }
+
+    fn end(&mut self, outcome: &Outcome) {
+        if !outcome.completed() {
+            self.flush_text(); // What there is of the answer.
+        }
+        if let Some(live) = self.live.take() {
+            live.close();
+        }
+        if let (RunStatus::Completed, Some(reason)) = (&outcome.status, &self.no_sandbox) {
+            self.say(&format!(
+                "{} no sandbox started: {reason}",
+                paint(YELLOW, "warning:")
+            ));
+        }
+        let count = |count: usize, what: &str| {
+            format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+        };
+        let totals = format!(
+            "{}, {}, {} in {}",
+            count(outcome.steps as usize, "step"),
+            count(self.finished as usize, "tool call"),
+            count(outcome.files.len(), "file"),
+            seconds(outcome.elapsed),
+        );
+        let how = match &outcome.status {
+            RunStatus::Completed => paint(GREEN, "done"),
+            status => paint(RED, status.as_str()),
+        };
+        self.say(&format!(
+            "{how}: {totals}, model {}",
+            plain(&outcome.model.to_string())
+        ));
+        if let Some(transcript) = &outcome.transcript {
+            self.say(&paint(DIM, format!("transcript: {}", near(transcript))));
+        }
+    }
+}
+
+fn saved(file: &SavedFile) -> String {
+    format!(
+        "{} {} ({})",
+        paint(GREEN, "saved"),
+        near(&file.host_path),
+        bytes(file.size_bytes)
+    )
+}
+
+/// A path as short as it can be written here.
+fn near(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    plain(
+        &path
+            .strip_prefix(here)
+            .unwrap_or(path)
+            .display()
+            .to_string(),
+    )
+}
+
+/// A call's input in a few words: the one text it holds, or all of it.
+fn shown(arguments: &Value) -> String {
+    let text = |key: &str| arguments.get(key)?.as_str();
+    match (text("command"), text("path"), arguments.get("offset")) {
+        (Some(command), ..) => plain(command.trim()),
+        (_, Some(path), Some(offset)) => plain(&format!("{path} from line {offset}")),
+        (_, Some(path), None) => plain(path),
+        _ => plain(&arguments.to_string()),
+    }
+}
+
+fn clip(text: &str) -> String {
+    clipped(text, MAX_TEXT)
+}
+
+/// Leaves room on the line, for what the call says or how it ended.
+fn shorter(text: &str) -> String {
+    clipped(text, MAX_TEXT / 2)
+}
+
+fn clipped(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A time for people: `12 ms`, `3.4 s`, `2 m 5 s`.
+pub(crate) fn seconds(time: Duration) -> String {
+    match time.as_millis() {
+        millis @ 0..1_000 => format!("{millis} ms"),
+        millis @ 1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        millis => format!("{} m {} s", millis / 60_000, millis % 60_000 / 1_000),
+    }
+}
+
+/// A size for people: `17 B`, `3.1 KiB`.
+fn bytes(size: u64) -> String {
+    let (unit, shift) = match size {
+        0..1_024 => return format!("{size} B"),
+        1_024..1_048_576 => ("KiB", 10),
+        _ => ("MiB", 20),
+    };
+    format!(
+        "{}.{} {unit}",
+        size >> shift,
+        ((size & ((1 << shift) - 1)) * 10) >> shift
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn figures_for_people() {
+        for (millis, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1_250, "1.2 s"),
+            (125_000, "2 m 5 s"),
+        ] {
+            assert_eq!(seconds(Duration::from_millis(millis)), text);
+        }
+        for (size, text) in [(17, "17 B"), (1_536, "1.5 KiB"), (3 << 20, "3.0 MiB")] {
+            assert_eq!(bytes(size), text);
+        }
+    }
+
+    #[test]
+    fn what_a_call_is_about_fits_on_a_line_and_moves_no_cursor() {
+        for (arguments, text) in [
+            (json!({"command": "ls\n\x1b[2Jrm"}), "ls  [2Jrm"),
+            (json!({"path": "a.csv", "offset": 2}), "a.csv from line 2"),
+            (json!({"path": "a.csv"}), "a.csv"),
+            (json!({"numbers": "1 2"}), r#"{"numbers":"1 2"}"#),
+        ] {
+            assert_eq!(shown(&arguments), text);
+        }
+        assert_eq!(clip(&"é".repeat(200)).chars().count(), MAX_TEXT + 1);
+    }
+}

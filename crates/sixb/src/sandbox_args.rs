@@ -1,0 +1,200 @@
+//! The flags of every command that starts a sandbox, completed by `[sandbox]` of `sixb.toml`.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Result;
+use clap::Args;
+use sixb_sandbox::{CreateOptions, ResourceLimits, Workspace};
+
+use crate::{
+    config::Config,
+    failure::usage,
+    host,
+    values::{MemorySize, Network, Provider, Timeout},
+};
+
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Sandbox")]
+pub(crate) struct SandboxArgs {
+    /// What makes the sandbox: local
+    #[arg(long, value_name = "PROVIDER")]
+    pub(crate) sandbox: Option<Provider>,
+
+    /// What it may reach: none, all, or origins with commas between [default: none]
+    #[arg(long, value_name = "none|all|ORIGIN,…")]
+    pub(crate) net: Option<Network>,
+
+    /// Memory of all its processes together: 512M, 2G
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) mem: Option<MemorySize>,
+
+    /// Longest time the command, call or run may take: 500ms, 30s, 2m
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) timeout: Option<Timeout>,
+
+    /// The folder that becomes the working directory, without changes if `:ro` stands behind it
+    ///
+    /// Without it the working directory is an empty one that is removed at the end. A folder whose own name ends in `:ro`
+    /// is written with a slash behind it.
+    #[arg(long, value_name = "DIR[:ro]")]
+    pub(crate) workspace: Option<PathBuf>,
+}
+
+/// What the flags and the file say together.
+pub(crate) struct SandboxChoice {
+    pub(crate) options: CreateOptions,
+    pub(crate) timeout: Option<Duration>,
+    /// What to call the timeout in a message: the flag or the key.
+    pub(crate) timeout_name: String,
+}
+
+impl SandboxArgs {
+    /// Flags first, then the file; names what a value came from when it is wrong.
+    pub(crate) fn resolve(self, config: &Config) -> Result<SandboxChoice> {
+        let file = &config.sandbox;
+        // One provider is built in: which one was asked for was checked when it was parsed.
+        let _: Provider = self.sandbox.or(file.provider).unwrap_or(Provider::Local);
+        let mut options = CreateOptions::default();
+        if let Some(Network(policy)) = self.net.or_else(|| file.net.clone()) {
+            options = options.network(policy);
+        }
+        if let Some(MemorySize(bytes)) = self.mem.or(file.memory) {
+            options = options.limits(ResourceLimits::default().memory_bytes(bytes));
+        }
+        let workspace = match (&self.workspace, &file.workspace) {
+            (Some(text), _) => Some(folder("--workspace", text.clone(), text)?),
+            (None, Some(text)) => Some(folder(
+                &config.key("sandbox.workspace"),
+                config.beside(text),
+                Path::new(text),
+            )?),
+            (None, None) => None,
+        };
+        if let Some(workspace) = workspace {
+            options = options.workspace(workspace);
+        }
+        Ok(SandboxChoice {
+            options,
+            timeout_name: if self.timeout.is_some() {
+                "--timeout".into()
+            } else {
+                config.key("sandbox.timeout")
+            },
+            timeout: self.timeout.or(file.timeout).map(|timeout| timeout.0),
+        })
+    }
+}
+
+/// Checks the folder now, while the flag can still be named.
+fn folder(name: &str, path: PathBuf, written: &Path) -> Result<Workspace> {
+    let written = written.display();
+    let wrong = |problem: String| usage(format!("{name} {written}: {problem}"));
+    if path.as_os_str().is_empty() {
+        return Err(wrong(
+            "is empty; name a folder, such as `.` for this one".into(),
+        ));
+    }
+    // The mark is taken off whatever folders there are: what is read-only must not hang on what else lies beside it.
+    let (path, read_only) = match path.to_str().and_then(|text| text.strip_suffix(":ro")) {
+        Some(rest) if !rest.is_empty() => (PathBuf::from(rest), true),
+        _ => (path, false),
+    };
+    match host::is_folder(&path) {
+        Ok(true) => {}
+        Ok(false) => return Err(wrong("is a file; name the folder that it lies in".into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut marked = path.clone().into_os_string();
+            marked.push(":ro");
+            let remedy = if read_only && host::is_folder(Path::new(&marked)).unwrap_or(false) {
+                format!(
+                    "a folder whose own name ends in `:ro` is written with a slash: {}/",
+                    Path::new(&marked).display()
+                )
+            } else {
+                "make it, or name a folder that exists".into()
+            };
+            return Err(wrong(format!(
+                "there is no folder {}; {remedy}",
+                path.display()
+            )));
+        }
+        Err(error) => return Err(wrong(format!("{error}; name a folder that you can open"))),
+    }
+    let path = std::path::absolute(&path)
+        .map_err(|error| wrong(format!("{error}; give an absolute path")))?;
+    if path.parent().is_none() {
+        return Err(wrong(
+            "would show the whole machine to the sandbox; name a folder of it".into(),
+        ));
+    }
+    Ok(Workspace::HostFolder { path, read_only })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &Path, expect: Result<(&Path, bool), &str>) {
+        let got = folder("--workspace", path.to_owned(), path);
+        match (got, expect) {
+            (Ok(Workspace::HostFolder { path, read_only }), Ok(expect)) => {
+                assert_eq!((path.as_path(), read_only), expect)
+            }
+            (Err(error), Err(part)) => {
+                let error = error.to_string();
+                assert!(
+                    error.contains("--workspace") && error.contains(part),
+                    "{error}"
+                );
+            }
+            (got, expect) => panic!("{}: {got:?} is not {expect:?}", path.display()),
+        }
+    }
+
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "makes the folders that the flag names"
+    )]
+    fn the_mark_is_a_suffix_and_nothing_else() {
+        let root = tempfile::tempdir().expect("tempdir");
+        let at = |name: &str| root.path().join(name);
+        for name in ["data", "odd:ro", "a:ro.d", "both", "both:ro"] {
+            std::fs::create_dir(at(name)).expect("folder");
+        }
+        host::write_new(&at("file"), "").expect("file");
+        check(&at("data"), Ok((&at("data"), false)));
+        check(&at("data:ro"), Ok((&at("data"), true)));
+        check(&at("a:ro.d"), Ok((&at("a:ro.d"), false)));
+        check(&at("odd:ro"), Err("with a slash"));
+        check(&at("odd:ro/"), Ok((&at("odd:ro/"), false)));
+        check(&at("odd:ro:ro"), Ok((&at("odd:ro"), true)));
+        check(&at("both:ro"), Ok((&at("both"), true)));
+        check(&at("missing"), Err("make it"));
+        check(&at("file"), Err("is a file"));
+        check(Path::new("/"), Err("whole machine"));
+        check(Path::new(""), Err("is empty"));
+    }
+
+    #[test]
+    fn flags_win_over_the_file_key_by_key() {
+        let config = Config::parse("[sandbox]\ntimeout = \"1m\"\nmemory = \"1G\"\nnet = \"all\"")
+            .expect("config");
+        let args = SandboxArgs {
+            timeout: Some("2s".parse().expect("time")),
+            ..SandboxArgs::default()
+        };
+        let choice = args.resolve(&config).expect("choice");
+        assert_eq!(choice.timeout, Some(Duration::from_secs(2)));
+        assert_eq!(choice.timeout_name, "--timeout");
+        assert_eq!(choice.options.limits.memory_bytes, Some(1 << 30));
+        assert_eq!(
+            choice.options.network,
+            Some(sixb_sandbox::NetworkPolicy::All)
+        );
+    }
+}
