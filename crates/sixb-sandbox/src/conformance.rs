@@ -2,23 +2,25 @@
 //!
 //! A backend's test file is one function and one line:
 //!
-//! ```ignore
+//! ```
 //! use std::{path::PathBuf, sync::Arc};
-//! use sixb_sandbox::conformance::{Expectations, Suite};
+//! use sixb_sandbox::{SandboxFactory, conformance::{Expectations, Suite}};
+//! # fn my_factory(_: PathBuf) -> Arc<dyn SandboxFactory> { panic!("only compiled") }
 //!
 //! /// `state` is an empty folder for this one test, kept until its end.
 //! async fn suite(state: PathBuf) -> Suite {
-//!     Suite::new(Arc::new(MyFactory::with_state_dir(state)), Expectations::default())
+//!     Suite::new(my_factory(state), Expectations::default())
 //! }
 //!
 //! sixb_sandbox::conformance_tests!(suite);
+//! # fn main() {}
 //! ```
 //!
 //! It makes one `#[tokio::test]` for each check, so that a runner lists each by name; the caller's crate needs `tokio`
 //! with `macros` and `rt-multi-thread`. A runner without libtest calls [`Suite::run_all`].
 //!
 //! **Gaps are parameters.** What a backend cannot enforce is denied in [`Expectations`]; the check then asserts that the
-//! backend *refuses* it with `IsolationUnavailable`, and that its [`Capabilities`](crate::Capabilities) say the same. No
+//! backend *refuses* it with `IsolationUnavailable`, and that its [`Capabilities`] say the same. No
 //! check is ever skipped.
 //!
 //! **Guests need** `bash`, the coreutils, `python3` (network, process limits) and, where origins are enforced, `curl`.
@@ -205,4 +207,65 @@ fn differences(expect: &Expectations, claimed: &Capabilities) -> Vec<String> {
     .filter(|(_, expect, claimed)| expect != claimed)
     .map(|(what, expect, claimed)| format!("{what}: expected {expect}, claimed {claimed}"))
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::{Enforcer, Isolation, NetworkEnforcement};
+
+    #[test]
+    fn names_are_unique_and_say_their_theme() {
+        let names: BTreeSet<_> = Suite::checks().iter().map(|check| check.name).collect();
+        assert_eq!(names.len(), Suite::checks().len());
+        assert!(
+            names.iter().all(|name| name.split("::").count() == 2),
+            "{names:?}"
+        );
+    }
+
+    #[test]
+    fn a_claim_is_compared_both_ways() {
+        let claim = |network, memory, background| {
+            let mut claim = Capabilities::new(Isolation::Namespaces, "test", network);
+            (claim.limits.memory, claim.background, claim.snapshots) = (memory, background, true);
+            claim
+        };
+        let expect = Expectations::default();
+        for (claimed, different) in [
+            (claim(NetworkEnforcement::AllOrNothing, None, true), vec![]),
+            (
+                claim(NetworkEnforcement::PerOrigin, None, true),
+                vec!["network: expected AllOrNothing, claimed PerOrigin"],
+            ),
+            (
+                claim(NetworkEnforcement::AllOrNothing, Some(Enforcer::Vm), true),
+                vec!["memory limit: expected false, claimed true"],
+            ),
+            (
+                claim(NetworkEnforcement::AllOrNothing, None, false),
+                vec!["background processes: expected true, claimed false"],
+            ),
+        ] {
+            assert_eq!(differences(&expect, &claimed), different);
+        }
+    }
+
+    #[test]
+    fn a_scale_divides_sizes_and_stretches_time() {
+        assert_eq!(
+            (Scale::FULL.size(200), Scale::FULL.seconds(2.0).as_secs()),
+            (200, 2)
+        );
+        assert_eq!(
+            (
+                Scale::EMULATED.size(200),
+                Scale::EMULATED.seconds(2.0).as_secs()
+            ),
+            (10, 20)
+        );
+        assert!(Scale::EMULATED.to_string().contains("1/20"));
+    }
 }

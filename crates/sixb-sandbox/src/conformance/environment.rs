@@ -157,8 +157,9 @@ pub(super) async fn a_missing_working_directory_is_not_found(suite: &Suite) {
     for cwd in ["no-such-dir", "/no/such/dir", "no/../no"] {
         let error = guest.run(Command::script("touch cwd-ran").cwd(cwd)).await;
         if let Err(error) = &error {
+            let name = cwd.rsplit('/').next().unwrap_or(cwd);
             assert!(
-                error.to_string().contains(cwd),
+                error.to_string().contains(name),
                 "the message names {cwd}: {error}"
             );
         }

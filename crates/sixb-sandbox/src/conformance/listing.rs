@@ -67,7 +67,7 @@ pub(super) async fn flat_and_recursive(suite: &Suite) {
 
 pub(super) async fn removing(suite: &Suite) {
     let guest = suite.guest().await;
-    guest.out("mkdir -p rm/tree/deep rm/kept; touch rm/file rm/tree/deep/f rm/kept/f; ln -s kept rm/link; ln -s ../kept rm/tree/link; chmod 500 rm/tree/deep").await;
+    guest.out("mkdir -p rm/tree/deep rm/kept; touch rm/file rm/tree/deep/f rm/kept/f; ln -s kept rm/link; ln -s ../kept rm/tree/link").await;
     for name in [
         "rm/file",
         "rm/link",

@@ -106,14 +106,10 @@ pub(super) async fn case_26_a_killed_owner_leaves_nothing_after_a_sweep(suite: &
     let pid = child.id();
     let (ready, line) = oneshot::channel();
     let reading = spawn_blocking(move || {
-        let mut ready = Some(ready);
-        for line in std::io::BufRead::lines(std::io::BufReader::new(stdout)).map_while(Result::ok) {
-            if let (Some(id), Some(ready)) = (line.strip_prefix(READY), ready.take()) {
-                let _ = ready.send(id.to_owned());
-                break;
-            } else if ready.is_none() {
-                break;
-            }
+        let mut lines =
+            std::io::BufRead::lines(std::io::BufReader::new(stdout)).map_while(Result::ok);
+        if let Some(id) = lines.find_map(|line| line.strip_prefix(READY).map(str::to_owned)) {
+            let _ = ready.send(id);
         }
     });
     let id = within(suite.scale.seconds(30.0), "the owner's sandbox is up", line).await;
