@@ -1,1 +1,9 @@
 //! tests
+
+mod agent_lab;
+mod agent_outputs;
+mod agent_runs;
+mod agent_workspace;
+mod tools_bash;
+mod tools_lab;
+mod tools_read;

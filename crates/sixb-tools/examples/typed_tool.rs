@@ -48,7 +48,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .description("Converts a length from one unit to another.")
         .run(|_cx: ToolContext, input: Convert| async move {
             if input.amount < 0.0 {
-                return Err(ToolError::new(ToolErrorKind::InvalidInput, "a length is not negative"));
+                return Err(ToolError::new(
+                    ToolErrorKind::InvalidInput,
+                    "a length is not negative",
+                ));
             }
             Ok(Converted {
                 amount: input.amount * input.from.metres() / input.to.metres(),
@@ -60,14 +63,28 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{}", serde_json::to_string_pretty(&schema::openai(spec))?);
     }
     for (name, arguments) in [
-        ("convert_length", r#"{"amount": 20000, "from": "fathom", "to": "metre"}"#),
-        ("convert_length", r#"{"amount": 1e308, "from": "fathom", "to": "foot"}"#),
-        ("convert_length", r#"{"amount": -1, "from": "foot", "to": "metre"}"#),
-        ("convert_length", r#"{"amount": "one", "from": "league", "to": "metre"}"#),
+        (
+            "convert_length",
+            r#"{"amount": 20000, "from": "fathom", "to": "metre"}"#,
+        ),
+        (
+            "convert_length",
+            r#"{"amount": 1e308, "from": "fathom", "to": "foot"}"#,
+        ),
+        (
+            "convert_length",
+            r#"{"amount": -1, "from": "foot", "to": "metre"}"#,
+        ),
+        (
+            "convert_length",
+            r#"{"amount": "one", "from": "league", "to": "metre"}"#,
+        ),
         ("convert_length", r#"{"amount": 1, "#),
         ("convert", "{}"),
     ] {
-        let cx = ToolContext::builder("call_1").deadline(Instant::now() + Duration::from_secs(5)).build();
+        let cx = ToolContext::builder("call_1")
+            .deadline(Instant::now() + Duration::from_secs(5))
+            .build();
         let answer = match tools.call_json(name, cx, arguments).await {
             Ok(output) => output.to_json(),
             Err(error) => error.to_json(),

@@ -177,8 +177,12 @@ fn make_nullable(schema: &mut Value) {
 pub(super) fn drop_nulls(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(object) => {
-            let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
-            object.retain(|name, value| !value.is_null() || properties.get(name).is_none_or(takes_null));
+            let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+                return;
+            };
+            object.retain(|name, value| {
+                !value.is_null() || properties.get(name).is_none_or(takes_null)
+            });
             for (name, value) in object {
                 if let Some(property) = properties.get(name) {
                     drop_nulls(property, value);
@@ -186,7 +190,9 @@ pub(super) fn drop_nulls(schema: &Value, value: &mut Value) {
             }
         }
         Value::Array(items) => {
-            let Some(schema) = schema.get("items") else { return };
+            let Some(schema) = schema.get("items") else {
+                return;
+            };
             items.iter_mut().for_each(|item| drop_nulls(schema, item));
         }
         _ => {}
@@ -194,8 +200,13 @@ pub(super) fn drop_nulls(schema: &Value, value: &mut Value) {
 }
 
 fn takes_null(schema: &Value) -> bool {
-    let Value::Object(object) = schema else { return true };
-    let variants = ["anyOf", "oneOf"].iter().filter_map(|keyword| object.get(*keyword)?.as_array()).flatten();
+    let Value::Object(object) = schema else {
+        return true;
+    };
+    let variants = ["anyOf", "oneOf"]
+        .iter()
+        .filter_map(|keyword| object.get(*keyword)?.as_array())
+        .flatten();
     match object.get("type") {
         Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "null"),
         Some(kind) => kind == "null",

@@ -91,7 +91,9 @@ struct Nothing {}
 
 fn spec<T: JsonSchema>(name: &str) -> ToolSpec {
     let schema = super::of::<T>().expect("flat");
-    ToolSpec::new(name, "Does it.", schema).expect("spec").title("Do it")
+    ToolSpec::new(name, "Does it.", schema)
+        .expect("spec")
+        .title("Do it")
 }
 
 fn pretty(value: &Value) -> String {
@@ -100,12 +102,18 @@ fn pretty(value: &Value) -> String {
 
 /// Every schema inside one, itself first.
 fn all(schema: &Value) -> Vec<&Value> {
-    let inner = schema.as_object().into_iter().flat_map(child_schemas).flat_map(|(_, child)| all(child));
+    let inner = schema
+        .as_object()
+        .into_iter()
+        .flat_map(child_schemas)
+        .flat_map(|(_, child)| all(child));
     std::iter::once(schema).chain(inner).collect()
 }
 
 fn uses(schema: &Value, keyword: &str) -> bool {
-    all(schema).iter().any(|schema| schema.get(keyword).is_some())
+    all(schema)
+        .iter()
+        .any(|schema| schema.get(keyword).is_some())
 }
 
 #[test]
@@ -113,7 +121,10 @@ fn each_wire_has_its_form_of_a_rich_tool() {
     let spec = spec::<Search>("search");
     insta::assert_snapshot!("flat", pretty(&spec.input_schema));
     insta::assert_snapshot!("openai", pretty(&openai(&spec)));
-    insta::assert_snapshot!("openai_strict", pretty(&openai_strict(&spec).expect("strict")));
+    insta::assert_snapshot!(
+        "openai_strict",
+        pretty(&openai_strict(&spec).expect("strict"))
+    );
     insta::assert_snapshot!("anthropic", pretty(&anthropic(&spec)));
     insta::assert_snapshot!("gemini", pretty(&gemini(&spec)));
     insta::assert_snapshot!("mcp", pretty(&mcp(&spec)));
@@ -123,20 +134,37 @@ fn each_wire_has_its_form_of_a_rich_tool() {
 fn case_80_each_wire_takes_a_tool_without_arguments() {
     let spec = spec::<Nothing>("now");
     let empty = json!({"type": "object", "properties": {}, "additionalProperties": false});
-    let strict = json!({"type": "object", "properties": {}, "additionalProperties": false, "required": []});
+    let strict =
+        json!({"type": "object", "properties": {}, "additionalProperties": false, "required": []});
     assert_eq!(openai(&spec)["function"]["parameters"], empty);
-    assert_eq!(openai_strict(&spec).expect("strict")["function"]["parameters"], strict);
+    assert_eq!(
+        openai_strict(&spec).expect("strict")["function"]["parameters"],
+        strict
+    );
     assert_eq!(anthropic(&spec)["input_schema"], empty);
-    assert_eq!(mcp(&spec), json!({"name": "now", "title": "Do it", "description": "Does it.", "inputSchema": empty}));
-    assert_eq!(gemini(&spec), json!({"name": "now", "description": "Does it."}));
+    assert_eq!(
+        mcp(&spec),
+        json!({"name": "now", "title": "Do it", "description": "Does it.", "inputSchema": empty})
+    );
+    assert_eq!(
+        gemini(&spec),
+        json!({"name": "now", "description": "Does it."})
+    );
 }
 
 #[test]
 fn strict_closes_every_object_and_asks_for_every_property() {
     let strict = openai_strict(&spec::<Search>("search")).expect("strict");
     let schema = &strict["function"]["parameters"];
-    for object in all(schema).into_iter().filter(|schema| schema.get("properties").is_some()) {
-        let names: Vec<&String> = object["properties"].as_object().expect("named").keys().collect();
+    for object in all(schema)
+        .into_iter()
+        .filter(|schema| schema.get("properties").is_some())
+    {
+        let names: Vec<&String> = object["properties"]
+            .as_object()
+            .expect("named")
+            .keys()
+            .collect();
         assert_eq!(object["required"], json!(names), "{object}");
         assert_eq!(object["additionalProperties"], false, "{object}");
     }
@@ -156,27 +184,61 @@ fn nulls_that_strict_mode_fills_in_are_taken_out_again() {
     });
     // `limit` has a default but no null of its own; the others are `Option`s.
     let mut expect = filled.clone();
-    expect.as_object_mut().expect("object").shift_remove("limit");
+    expect
+        .as_object_mut()
+        .expect("object")
+        .shift_remove("limit");
     assert_eq!(super::without_strict_nulls(&spec, filled), expect);
 }
 
 #[test]
 fn what_has_no_strict_form_is_said() {
     let error = openai_strict(&spec::<Open>("open")).expect_err("a map");
-    assert_eq!(error.to_string(), "no strict form of the schema at `/properties/labels`: it is a map with free keys");
+    assert_eq!(
+        error.to_string(),
+        "no strict form of the schema at `/properties/labels`: it is a map with free keys"
+    );
 }
 
 #[test]
 fn gemini_gets_only_what_it_knows() {
-    for declaration in [gemini(&spec::<Search>("search")), gemini(&spec::<Open>("open"))] {
-        for keyword in ["additionalProperties", "const", "oneOf", "allOf", "default", "prefixItems", "$ref"] {
-            assert!(!uses(&declaration["parameters"], keyword), "{keyword}: {declaration}");
+    for declaration in [
+        gemini(&spec::<Search>("search")),
+        gemini(&spec::<Open>("open")),
+    ] {
+        for keyword in [
+            "additionalProperties",
+            "const",
+            "oneOf",
+            "allOf",
+            "default",
+            "prefixItems",
+            "$ref",
+        ] {
+            assert!(
+                !uses(&declaration["parameters"], keyword),
+                "{keyword}: {declaration}"
+            );
         }
         for schema in all(&declaration["parameters"]) {
-            assert!(schema.get("type").is_some_and(Value::is_string) || schema.get("anyOf").is_some(), "{schema}");
+            assert!(
+                schema.get("type").is_some_and(Value::is_string) || schema.get("anyOf").is_some(),
+                "{schema}"
+            );
             let format = schema.get("format").and_then(Value::as_str);
-            assert!(format.is_none_or(|format| ["date-time", "float", "double", "int32", "int64"].contains(&format)), "{schema}");
-            assert!(schema.get("enum").is_none_or(|values| values.as_array().expect("list").iter().all(Value::is_string)));
+            assert!(
+                format
+                    .is_none_or(|format| ["date-time", "float", "double", "int32", "int64"]
+                        .contains(&format)),
+                "{schema}"
+            );
+            assert!(schema.get("enum").is_none_or(|values| {
+                values
+                    .as_array()
+                    .expect("list")
+                    .iter()
+                    .all(Value::is_string)
+            }));
         }
     }
 }

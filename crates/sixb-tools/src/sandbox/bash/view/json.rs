@@ -198,7 +198,10 @@ mod tests {
         });
         let quickest = quickest.min().expect("five runs");
         // Unoptimised code is another matter.
-        assert!(cfg!(debug_assertions) || quickest.as_millis() < 10, "{quickest:?}");
+        assert!(
+            cfg!(debug_assertions) || quickest.as_millis() < 10,
+            "{quickest:?}"
+        );
     }
 
     #[test]

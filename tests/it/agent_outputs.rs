@@ -1,0 +1,103 @@
+//! What of the output directory reaches the host.
+
+use serde_json::json;
+use sixb_agent::RunRequest;
+
+use crate::agent_lab::{AgentLab, bash, codes, play};
+
+/// Runs one command and gives the paths saved, the diagnostics and the lab.
+async fn saved(command: &str) -> (AgentLab, sixb_agent::Outcome, Vec<String>) {
+    let (lab, outcome) = play(json!([bash("c", command), {"text": "done"}])).await;
+    assert!(outcome.completed(), "{outcome:?}");
+    let paths = outcome.files.iter().map(|file| file.path.clone()).collect();
+    (lab, outcome, paths)
+}
+
+#[tokio::test]
+async fn regular_files_are_saved_whole_and_nested() {
+    let (lab, outcome, paths) = saved(
+        "cd $SIXB_OUTPUT_DIR; echo report > report.md; mkdir -p a/b; head -c 9000000 /dev/zero > a/b/zero; : > empty; echo x > \"odd \n name\"",
+    )
+    .await;
+    assert_eq!(paths, ["a/b/zero", "empty", "odd \\n name", "report.md"]);
+    assert_eq!(codes(&outcome), []);
+    let folder = lab.out.path().join(&outcome.run_id);
+    for file in &outcome.files {
+        assert!(file.host_path.starts_with(&folder), "{file:?}");
+        assert_eq!(std::fs::metadata(&file.host_path).expect("saved").len(), file.size_bytes);
+    }
+    assert_eq!(std::fs::read_to_string(folder.join("report.md")).expect("report"), "report\n");
+    let left: Vec<_> = std::fs::read_dir(lab.out.path()).expect("folder").collect();
+    assert_eq!(left.len(), 1, "no partial folder is left: {left:?}");
+}
+
+#[tokio::test]
+async fn links_special_files_and_keep_are_left_out() {
+    let (_lab, outcome, paths) = saved(
+        "cd $SIXB_OUTPUT_DIR; ln -s /etc/passwd link; ln -s . dir; mkfifo pipe; mkdir d; : > d/.keep; echo ok > ok",
+    )
+    .await;
+    assert_eq!(paths, ["ok"]);
+    assert_eq!(
+        codes(&outcome),
+        [
+            ("output_symlink", Some("dir")),
+            ("output_symlink", Some("link")),
+            ("output_special_file", Some("pipe")),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn too_large_and_too_many_are_told() {
+    let (_lab, outcome, paths) = saved(
+        "cd $SIXB_OUTPUT_DIR; truncate -s 26214401 big; truncate -s 26214400 fits; for n in $(seq -w 1 30); do echo $n > n$n; done",
+    )
+    .await;
+    assert_eq!(paths.len(), 20);
+    assert_eq!((paths[0].as_str(), paths[19].as_str()), ("fits", "n19"));
+    let codes = codes(&outcome);
+    assert_eq!(codes[0], ("output_too_large", Some("big")));
+    assert_eq!(codes.len(), 12, "{codes:?}");
+    assert!(codes[1..].iter().all(|(code, _)| *code == "output_too_many"));
+}
+
+#[tokio::test]
+async fn an_output_directory_that_became_a_link_is_refused() {
+    let (_lab, outcome, paths) = saved("rm -r $SIXB_OUTPUT_DIR; ln -s /etc $SIXB_OUTPUT_DIR").await;
+    assert_eq!(paths, [""; 0]);
+    assert_eq!(codes(&outcome), [("output_unreadable", None)]);
+}
+
+#[tokio::test]
+async fn an_output_directory_that_is_gone_is_an_empty_one() {
+    let (_lab, outcome, paths) = saved("rm -r $SIXB_CONTEXT_DIR").await;
+    assert_eq!((paths.len(), codes(&outcome)), (0, vec![]));
+}
+
+#[tokio::test]
+async fn a_file_that_keeps_changing_is_skipped() {
+    let (_lab, outcome, paths) = saved(
+        "cd $SIXB_OUTPUT_DIR; head -c 20000000 /dev/zero > moving; echo ok > ok; \
+         (while :; do echo x >> moving; done) > /dev/null 2>&1 & sleep 0.2",
+    )
+    .await;
+    assert_eq!(paths, ["ok"]);
+    assert_eq!(codes(&outcome), [("output_changed", Some("moving"))]);
+}
+
+#[tokio::test]
+async fn the_transcript_is_never_replaced_by_an_output() {
+    let (lab, outcome, paths) = saved("echo forged > $SIXB_OUTPUT_DIR/transcript.jsonl").await;
+    assert_eq!(paths, [""; 0]);
+    assert_eq!(codes(&outcome), [("output_name_taken", Some("transcript.jsonl"))]);
+    let transcript = lab.out.path().join(&outcome.run_id).join("transcript.jsonl");
+    assert!(!std::fs::read_to_string(transcript).expect("transcript").starts_with("forged"));
+}
+
+#[tokio::test]
+async fn without_a_folder_outputs_are_left_behind_and_told() {
+    let lab = AgentLab::new(json!([bash("c", "echo x > $SIXB_OUTPUT_DIR/x"), {"text": "done"}]), |agent| agent);
+    let outcome = lab.play(RunRequest::new("a", "x")).await;
+    assert_eq!(codes(&outcome), [("output_no_folder", None)]);
+}

@@ -1,0 +1,74 @@
+//! A registry of `bash` and `read` with a real local sandbox behind it.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+use sixb_sandbox::{CreateOptions, FileWrite, LazySandbox, Sandbox, SandboxPath};
+use sixb_sandbox_local::LocalSandboxFactory;
+use sixb_tools::{ToolContext, ToolContextBuilder, ToolError, ToolRegistry, sandbox_tools};
+
+pub(crate) struct Lab {
+    pub(crate) tools: ToolRegistry,
+    pub(crate) lazy: LazySandbox,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        let lazy = LazySandbox::boot(
+            Arc::new(LocalSandboxFactory::default()),
+            CreateOptions::default(),
+        );
+        let tools = ToolRegistry::builder()
+            .tools(sandbox_tools())
+            .build()
+            .expect("registry");
+        Self { tools, lazy }
+    }
+
+    pub(crate) fn cx(&self, call_id: &str) -> ToolContextBuilder {
+        ToolContext::builder(call_id).extension(self.lazy.clone())
+    }
+
+    pub(crate) async fn call(
+        &self,
+        call_id: &str,
+        tool: &str,
+        input: Value,
+    ) -> Result<Value, ToolError> {
+        let call = self.tools.call(tool, self.cx(call_id).build(), input);
+        let output = tokio::time::timeout(Duration::from_secs(60), call)
+            .await
+            .expect("no call hangs");
+        output.map(|output| output.to_json())
+    }
+
+    /// A call that must give a result.
+    pub(crate) async fn ok(&self, call_id: &str, tool: &str, input: Value) -> Value {
+        self.call(call_id, tool, input.clone())
+            .await
+            .unwrap_or_else(|error| panic!("{tool} {input}: {error:?}"))
+    }
+
+    /// `bash` with a command alone.
+    pub(crate) async fn sh(&self, command: &str) -> Value {
+        self.ok("sh", "bash", serde_json::json!({"command": command}))
+            .await
+    }
+
+    pub(crate) async fn sandbox(&self) -> Arc<dyn Sandbox> {
+        self.lazy.get().await.expect("boot")
+    }
+
+    pub(crate) async fn write(&self, path: &str, bytes: impl Into<Vec<u8>>) {
+        let file = FileWrite::new(SandboxPath::parse(path).expect("path"), bytes.into());
+        self.sandbox()
+            .await
+            .write_files(vec![file])
+            .await
+            .expect("write");
+    }
+
+    pub(crate) async fn end(self) {
+        self.lazy.destroy().await.expect("destroy");
+    }
+}
