@@ -102,7 +102,10 @@ pub(super) async fn run(
 
     let mut output = CommandOutput::new(None, stdout, stderr, duration);
     match end {
-        Ended::NotStarted(why) => return Err(not_started(why, &cwd)),
+        Ended::NotStarted(why) => {
+            let given = command.cwd.as_deref().unwrap_or(&cwd);
+            return Err(not_started(why, given));
+        }
         Ended::Exited {
             end,
             timed_out,
