@@ -34,7 +34,9 @@ impl AgentLab {
     }
 
     pub(crate) fn request(&self) -> RunRequest {
-        RunRequest::new("a", "do it").outputs(self.out.path()).transcripts(self.out.path())
+        RunRequest::new("a", "do it")
+            .outputs(self.out.path())
+            .transcripts(self.out.path())
     }
 
     pub(crate) async fn start(&self, request: RunRequest) -> Run {
@@ -65,5 +67,7 @@ pub(crate) fn in_folder(path: &Path, read_only: bool) -> CreateOptions {
 /// What `codes` of diagnostics an outcome has, with their paths.
 pub(crate) fn codes(outcome: &Outcome) -> Vec<(&str, Option<&str>)> {
     let diagnostics = outcome.diagnostics.iter();
-    diagnostics.map(|diagnostic| (diagnostic.code.as_str(), diagnostic.path.as_deref())).collect()
+    diagnostics
+        .map(|diagnostic| (diagnostic.code.as_str(), diagnostic.path.as_deref()))
+        .collect()
 }

@@ -1,4 +1,5 @@
 //! What of the output directory reaches the host.
+#![expect(clippy::disallowed_methods, reason = "the test looks at the host's side")]
 
 use serde_json::json;
 use sixb_agent::RunRequest;
@@ -24,9 +25,15 @@ async fn regular_files_are_saved_whole_and_nested() {
     let folder = lab.out.path().join(&outcome.run_id);
     for file in &outcome.files {
         assert!(file.host_path.starts_with(&folder), "{file:?}");
-        assert_eq!(std::fs::metadata(&file.host_path).expect("saved").len(), file.size_bytes);
+        assert_eq!(
+            std::fs::metadata(&file.host_path).expect("saved").len(),
+            file.size_bytes
+        );
     }
-    assert_eq!(std::fs::read_to_string(folder.join("report.md")).expect("report"), "report\n");
+    assert_eq!(
+        std::fs::read_to_string(folder.join("report.md")).expect("report"),
+        "report\n"
+    );
     let left: Vec<_> = std::fs::read_dir(lab.out.path()).expect("folder").collect();
     assert_eq!(left.len(), 1, "no partial folder is left: {left:?}");
 }
@@ -59,7 +66,11 @@ async fn too_large_and_too_many_are_told() {
     let codes = codes(&outcome);
     assert_eq!(codes[0], ("output_too_large", Some("big")));
     assert_eq!(codes.len(), 12, "{codes:?}");
-    assert!(codes[1..].iter().all(|(code, _)| *code == "output_too_many"));
+    assert!(
+        codes[1..]
+            .iter()
+            .all(|(code, _)| *code == "output_too_many")
+    );
 }
 
 #[tokio::test]
@@ -77,27 +88,47 @@ async fn an_output_directory_that_is_gone_is_an_empty_one() {
 
 #[tokio::test]
 async fn a_file_that_keeps_changing_is_skipped() {
+    // On a busy machine one writer may get no turn while its file is read: four hardly ever.
     let (_lab, outcome, paths) = saved(
-        "cd $SIXB_OUTPUT_DIR; head -c 20000000 /dev/zero > moving; echo ok > ok; \
-         (while :; do echo x >> moving; done) > /dev/null 2>&1 & sleep 0.2",
+        "cd $SIXB_OUTPUT_DIR; echo ok > ok; for n in 1 2 3 4; do head -c 25000000 /dev/zero > moving$n; \
+         (while :; do echo x >> moving$n; done) > /dev/null 2>&1 & done; sleep 0.2",
     )
     .await;
-    assert_eq!(paths, ["ok"]);
-    assert_eq!(codes(&outcome), [("output_changed", Some("moving"))]);
+    assert!(paths.contains(&"ok".to_owned()), "{paths:?}");
+    let codes = codes(&outcome);
+    assert_eq!(paths.len() + codes.len(), 5, "{codes:?}");
+    assert!(
+        !codes.is_empty() && codes.iter().all(|(code, _)| *code == "output_changed"),
+        "{codes:?}"
+    );
 }
 
 #[tokio::test]
 async fn the_transcript_is_never_replaced_by_an_output() {
     let (lab, outcome, paths) = saved("echo forged > $SIXB_OUTPUT_DIR/transcript.jsonl").await;
     assert_eq!(paths, [""; 0]);
-    assert_eq!(codes(&outcome), [("output_name_taken", Some("transcript.jsonl"))]);
-    let transcript = lab.out.path().join(&outcome.run_id).join("transcript.jsonl");
-    assert!(!std::fs::read_to_string(transcript).expect("transcript").starts_with("forged"));
+    assert_eq!(
+        codes(&outcome),
+        [("output_name_taken", Some("transcript.jsonl"))]
+    );
+    let transcript = lab
+        .out
+        .path()
+        .join(&outcome.run_id)
+        .join("transcript.jsonl");
+    assert!(
+        !std::fs::read_to_string(transcript)
+            .expect("transcript")
+            .starts_with("forged")
+    );
 }
 
 #[tokio::test]
 async fn without_a_folder_outputs_are_left_behind_and_told() {
-    let lab = AgentLab::new(json!([bash("c", "echo x > $SIXB_OUTPUT_DIR/x"), {"text": "done"}]), |agent| agent);
+    let lab = AgentLab::new(
+        json!([bash("c", "echo x > $SIXB_OUTPUT_DIR/x"), {"text": "done"}]),
+        |agent| agent,
+    );
     let outcome = lab.play(RunRequest::new("a", "x")).await;
     assert_eq!(codes(&outcome), [("output_no_folder", None)]);
 }

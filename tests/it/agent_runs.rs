@@ -1,4 +1,5 @@
 //! Runs that use their sandbox: context, variables, live output, cancellation.
+#![expect(clippy::disallowed_methods, reason = "the test looks at the host's side")]
 
 use std::time::{Duration, Instant};
 
@@ -49,8 +50,14 @@ async fn context_files_and_variables_are_there_before_the_first_call() {
     ] {
         assert!(text.contains(expect), "{expect:?} in {text}");
     }
-    assert!(text.contains(&format!("\"runId\": \"{}\"", outcome.run_id)), "{text}");
-    assert!(!text.contains("SIXB_API_BASE_URL") && !text.contains("apiBaseUrl"), "no gateway: {text}");
+    assert!(
+        text.contains(&format!("\"runId\": \"{}\"", outcome.run_id)),
+        "{text}"
+    );
+    assert!(
+        !text.contains("SIXB_API_BASE_URL") && !text.contains("apiBaseUrl"),
+        "no gateway: {text}"
+    );
 }
 
 #[tokio::test]
@@ -65,7 +72,11 @@ async fn commands_of_one_step_run_side_by_side() {
     ]))
     .await;
     assert_eq!(outcome.text, "0\n1\n2\n3\n");
-    assert!(begun.elapsed() < Duration::from_millis(3_500), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_millis(3_500),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -94,35 +105,74 @@ async fn cancelling_in_the_middle_of_a_command_keeps_its_output_and_the_files() 
         }
         seen.push(serde_json::to_value(&event).expect("json"));
     }
-    assert!(cancelled_at.elapsed() < Duration::from_secs(10), "{:?}", cancelled_at.elapsed());
+    assert!(
+        cancelled_at.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        cancelled_at.elapsed()
+    );
     let outcome = outcome.expect("outcome");
-    assert!(matches!(outcome.status, RunStatus::Cancelled { .. }), "{outcome:?}");
+    assert!(
+        matches!(outcome.status, RunStatus::Cancelled { .. }),
+        "{outcome:?}"
+    );
     assert_eq!(outcome.text, "On it.");
     assert_eq!(outcome.files.len(), 1, "{outcome:?}");
-    let ended: Vec<&Value> = seen.iter().filter(|event| event["type"] == "toolCallFinished").collect();
+    let ended: Vec<&Value> = seen
+        .iter()
+        .filter(|event| event["type"] == "toolCallFinished")
+        .collect();
     assert_eq!(ended.len(), 1);
-    assert!(ended[0].to_string().contains("begun") || ended[0]["status"] == "cancelled", "{}", ended[0]);
+    assert!(
+        ended[0].to_string().contains("begun") || ended[0]["status"] == "cancelled",
+        "{}",
+        ended[0]
+    );
 }
 
 #[tokio::test]
 async fn the_time_limit_ends_a_command() {
-    let lab = AgentLab::new(json!([bash("c", "sleep 60"), {"text": "never"}]), |agent| agent);
+    let lab = AgentLab::new(json!([bash("c", "sleep 60"), {"text": "never"}]), |agent| {
+        agent
+    });
     let begun = Instant::now();
-    let outcome = lab.play(lab.request().timeout(Duration::from_secs(1))).await;
-    assert!(matches!(outcome.status, RunStatus::TimedOut { limit_ms: 1_000, .. }), "{outcome:?}");
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    let outcome = lab
+        .play(lab.request().timeout(Duration::from_secs(1)))
+        .await;
+    assert!(
+        matches!(
+            outcome.status,
+            RunStatus::TimedOut {
+                limit_ms: 1_000,
+                ..
+            }
+        ),
+        "{outcome:?}"
+    );
+    assert!(
+        begun.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[tokio::test]
 async fn nothing_is_left_when_the_stream_has_ended() {
-    let lab = AgentLab::new(json!([bash("c", "sleep 300 & echo on"), {"text": "done"}]), |agent| agent);
+    let lab = AgentLab::new(
+        json!([bash("c", "sleep 300 & echo on"), {"text": "done"}]),
+        |agent| agent,
+    );
     let run = lab.start(lab.request()).await;
     let id = run.id().to_owned();
     let events: Vec<RunEvent> = run.collect().await;
-    let sandbox = events.iter().find_map(|event| match serde_json::to_value(event).expect("json") {
-        event if event["state"]["name"] == "sandbox-ready" => event["state"]["id"].as_str().map(str::to_owned),
-        _ => None,
-    });
+    let sandbox =
+        events
+            .iter()
+            .find_map(|event| match serde_json::to_value(event).expect("json") {
+                event if event["state"]["name"] == "sandbox-ready" => {
+                    event["state"]["id"].as_str().map(str::to_owned)
+                }
+                _ => None,
+            });
     let sandbox = sandbox.expect("the sandbox was up");
     let left = LocalSandboxFactory::default().list().await.expect("list");
     assert!(left.iter().all(|record| record.id != sandbox), "{left:?}");
@@ -132,7 +182,18 @@ async fn nothing_is_left_when_the_stream_has_ended() {
 #[tokio::test]
 async fn a_run_without_calls_needs_no_sandbox_and_collects_nothing() {
     let lab = AgentLab::new(json!([{"text": "hi"}]), |agent| agent);
-    let outcome = lab.play(RunRequest::new("a", "hi").outputs(lab.out.path())).await;
-    assert_eq!((outcome.status.as_str(), outcome.text.as_str()), ("completed", "hi"));
-    assert!(std::fs::read_dir(lab.out.path()).expect("folder").next().is_none(), "no folder is made for nothing");
+    let outcome = lab
+        .play(RunRequest::new("a", "hi").outputs(lab.out.path()))
+        .await;
+    assert_eq!(
+        (outcome.status.as_str(), outcome.text.as_str()),
+        ("completed", "hi")
+    );
+    assert!(
+        std::fs::read_dir(lab.out.path())
+            .expect("folder")
+            .next()
+            .is_none(),
+        "no folder is made for nothing"
+    );
 }

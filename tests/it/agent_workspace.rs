@@ -1,4 +1,5 @@
 //! Runs in a folder of the user's own.
+#![expect(clippy::disallowed_methods, reason = "the test looks at the host's side")]
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -13,7 +14,12 @@ fn tree(root: &Path) -> BTreeSet<String> {
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(folder).expect("folder") {
             let path = entry.expect("entry").path();
-            found.insert(path.strip_prefix(root).expect("below").to_string_lossy().into_owned());
+            found.insert(
+                path.strip_prefix(root)
+                    .expect("below")
+                    .to_string_lossy()
+                    .into_owned(),
+            );
             if path.is_dir() {
                 open.push(path);
             }
@@ -35,21 +41,28 @@ async fn what_a_run_adds_for_itself_is_gone_and_its_work_stays() {
         json!([bash("c", "wc -l < data.csv > count.txt; cp count.txt $SIXB_OUTPUT_DIR/"), {"text": "done"}]),
         |agent| agent,
     );
-    let outcome = lab.play(lab.request().sandbox(in_folder(folder.path(), false))).await;
+    let outcome = lab
+        .play(lab.request().sandbox(in_folder(folder.path(), false)))
+        .await;
     assert!(outcome.completed(), "{outcome:?}");
     assert_eq!(outcome.files.len(), 1);
-    assert_eq!(tree(folder.path()), ["count.txt", "data.csv"].map(str::to_owned).into());
+    assert_eq!(
+        tree(folder.path()),
+        ["count.txt", "data.csv"].map(str::to_owned).into()
+    );
 }
 
 #[tokio::test]
 async fn an_unused_sandbox_leaves_the_folder_clean_too() {
     let folder = tempfile::tempdir().expect("folder");
     let lab = AgentLab::new(json!([{"text": "done", "delayMs": 500}]), |agent| agent);
-    lab.play(lab.request().sandbox(in_folder(folder.path(), false))).await;
+    lab.play(lab.request().sandbox(in_folder(folder.path(), false)))
+        .await;
     assert_eq!(tree(folder.path()), BTreeSet::new());
     // Given up in the middle of the boot.
     let lab = AgentLab::new(json!([{"text": "done"}]), |agent| agent);
-    lab.play(lab.request().sandbox(in_folder(folder.path(), false))).await;
+    lab.play(lab.request().sandbox(in_folder(folder.path(), false)))
+        .await;
     assert_eq!(tree(folder.path()), BTreeSet::new());
 }
 
@@ -57,15 +70,29 @@ async fn an_unused_sandbox_leaves_the_folder_clean_too() {
 async fn what_was_there_before_stays_and_is_not_taken_for_an_output() {
     let folder = tempfile::tempdir().expect("folder");
     write(&folder.path().join(".sixb/blobs/x"), "x");
-    write(&folder.path().join(".sixb/agent/outputs/published/old.md"), "old");
-    write(&folder.path().join(".sixb/agent/outputs/published/edited.md"), "old");
+    write(
+        &folder.path().join(".sixb/agent/outputs/published/old.md"),
+        "old",
+    );
+    write(
+        &folder
+            .path()
+            .join(".sixb/agent/outputs/published/edited.md"),
+        "old",
+    );
     let before = tree(folder.path());
     let lab = AgentLab::new(
         json!([bash("c", "cd $SIXB_OUTPUT_DIR; ls; echo new >> edited.md; echo new > new.md"), {"text": "done"}]),
         |agent| agent,
     );
-    let outcome = lab.play(lab.request().sandbox(in_folder(folder.path(), false))).await;
-    let paths: Vec<_> = outcome.files.iter().map(|file| file.path.as_str()).collect();
+    let outcome = lab
+        .play(lab.request().sandbox(in_folder(folder.path(), false)))
+        .await;
+    let paths: Vec<_> = outcome
+        .files
+        .iter()
+        .map(|file| file.path.as_str())
+        .collect();
     assert_eq!(paths, ["edited.md", "new.md"], "{outcome:?}");
     let mut expect = before;
     expect.insert(".sixb/agent/outputs/published/new.md".to_owned());
@@ -83,9 +110,14 @@ async fn a_read_only_folder_is_read_and_left_alone() {
         ]),
         |agent| agent,
     );
-    let outcome = lab.play(lab.request().sandbox(in_folder(folder.path(), true))).await;
+    let outcome = lab
+        .play(lab.request().sandbox(in_folder(folder.path(), true)))
+        .await;
     assert!(outcome.completed(), "{outcome:?}");
-    assert_eq!(outcome.text, format!("2\ndenied\nnone {}\n", outcome.run_id));
+    assert_eq!(
+        outcome.text,
+        format!("2\ndenied\nnone {}\n", outcome.run_id)
+    );
     assert_eq!(codes(&outcome), [("workspace_read_only", None)]);
     assert_eq!(tree(folder.path()), ["data.csv".to_owned()].into());
 }
