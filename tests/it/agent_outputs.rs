@@ -1,5 +1,8 @@
 //! What of the output directory reaches the host.
-#![expect(clippy::disallowed_methods, reason = "the test looks at the host's side")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test looks at the host's side"
+)]
 
 use serde_json::json;
 use sixb_agent::RunRequest;

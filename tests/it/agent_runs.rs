@@ -1,5 +1,8 @@
 //! Runs that use their sandbox: context, variables, live output, cancellation.
-#![expect(clippy::disallowed_methods, reason = "the test looks at the host's side")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test looks at the host's side"
+)]
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,8 @@
 //! Runs in a folder of the user's own.
-#![expect(clippy::disallowed_methods, reason = "the test looks at the host's side")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test looks at the host's side"
+)]
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -55,6 +55,8 @@ impl Sixb {
     /// goes wrong later is in the [`Outcome`](crate::Outcome).
     pub async fn run(&self, request: RunRequest) -> Result<Run, RunError> {
         let project = &*self.0;
+        // Counted before the check, so that `close` either is seen here or waits for this run.
+        let _counted = project.runs.token();
         if project.closing.is_cancelled() {
             return Err(RunError::Closed);
         }

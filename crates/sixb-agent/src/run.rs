@@ -27,6 +27,8 @@ use tokio_util::{
     task::TaskTracker,
 };
 
+use tracing::Instrument;
+
 pub use event::{CallStatus, RunEvent, RunState};
 pub use outcome::{Diagnostic, FailureKind, Outcome, RunStatus, SavedFile, Severity};
 pub use request::{RunError, RunRequest};
@@ -126,10 +128,11 @@ pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError>
     );
     let feed = Feed::new(sender, transcript, stop.clone());
     let label = job.agent.model();
-    let closing = job.closing.clone();
+    let (closing, job_agent) = (job.closing.clone(), job.request.agent.clone());
     let engine = engine::Engine::new(id.clone(), job, feed, stop);
     let cancel_on_close = cancel.clone();
-    runs.spawn(async move {
+    let span = tracing::info_span!("run", run_id = id, agent_id = job_agent);
+    let work = async move {
         // Held to the end: its drop tells that the sandbox is gone.
         let _gone: oneshot::Sender<()> = gone_sender;
         let mut work = std::pin::pin!(engine.run(outcome_sender));
@@ -138,7 +141,8 @@ pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError>
             () = closing.cancelled() => cancel_on_close.cancel(),
         }
         work.await;
-    });
+    };
+    runs.spawn(work.instrument(span));
     Ok(Run {
         events: events(id.clone(), label, receiver, outcome, gone).boxed(),
         id,

@@ -12,6 +12,8 @@ use tokio::{
     task::JoinSet,
 };
 
+use tracing::Instrument;
+
 use super::{
     CallStatus, RunEvent,
     feed::Feed,
@@ -70,19 +72,17 @@ pub(super) async fn run(
             .progress(progress.clone())
             .build();
         let (tools, call, at_once) = (lent.tools.clone(), call.clone(), at_once.clone());
-        running.spawn(async move {
+        let work = async move {
             // Closed never: the permit is only a turn to run.
             let _turn = at_once.acquire_owned().await;
             let begun = Instant::now();
             let result = match tools.call_json(&call.name, cx, &call.arguments).await {
                 Ok(output) => ToolResult::ok(&call, output.to_json()),
-                Err(error) => {
-                    tracing::debug!(tool_call_id = call.id, "{}", error.operator_text());
-                    ToolResult::failed(&call, error.kind(), error.model_text())
-                }
+                Err(error) => ToolResult::failed(&call, error.kind(), error.model_text()),
             };
             (place, result, begun.elapsed())
-        });
+        };
+        running.spawn(work.in_current_span());
     }
     drop(progress);
 

@@ -1,11 +1,13 @@
 //! One run from its first state to its last: begins the boot, goes through the steps, finishes.
 
 use std::{
+    panic::AssertUnwindSafe,
     path::PathBuf,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
+use futures::FutureExt;
 use sixb_sandbox::{CreateOptions, LazySandbox, SandboxError};
 use sixb_tools::RunInfo;
 use tokio::sync::oneshot;
@@ -112,7 +114,9 @@ impl Engine {
                 .diagnostic(Diagnostic::warning("output", "workspace_read_only", text))
                 .await;
         }
-        let (status, said) = steps::run(&self).await;
+        // A model is foreign code: its panic must not skip the end of the sandbox.
+        let steps = AssertUnwindSafe(steps::run(&self)).catch_unwind().await;
+        let (status, said) = steps.unwrap_or_else(|panic| steps::panicked(&*panic));
         let files = finish::collect(&self, &status).await;
         self.feed
             .state(RunState::Finished {

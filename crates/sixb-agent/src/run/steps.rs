@@ -1,6 +1,6 @@
 //! The step loop: model, tool calls, model, …, until the model has said all it wanted or something ends the run.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{any::Any, collections::HashSet, sync::Arc};
 
 use futures::FutureExt;
 use sixb_tools::ToolErrorKind;
@@ -50,6 +50,17 @@ pub(super) async fn run(engine: &Engine) -> (RunStatus, Said) {
     };
     let status = steps.go_on().await;
     (status, steps.said)
+}
+
+/// What is left when the loop or its model panicked.
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> (RunStatus, Said) {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    let reason = format!(
+        "the model or the run loop panicked: {}",
+        text.unwrap_or("(no text)")
+    );
+    (failed(FailureKind::Internal, reason), Said::default())
 }
 
 impl Steps<'_> {

@@ -177,6 +177,10 @@ mod tests {
     #[test]
     fn every_file_of_the_batch_is_known_to_the_clean_up() {
         let made: Vec<_> = made().collect();
+        assert!(
+            made.iter().all(|path| !path.is_root()),
+            "the workspace itself is never removed"
+        );
         for file in files(&identity(), "/workspace") {
             assert!(made.contains(&file.path), "{}", file.path);
             assert!(

@@ -3,7 +3,10 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use async_trait::async_trait;
@@ -34,6 +37,8 @@ pub(super) struct PreparedSandbox {
     env: BTreeMap<String, String>,
     before: Before,
     cleans_up: bool,
+    /// `destroy` may be called again.
+    cleaned: AtomicBool,
 }
 
 impl PreparedSandbox {
@@ -49,6 +54,7 @@ impl PreparedSandbox {
             inner,
             before: Before::default(),
             cleans_up: plan.cleans_up,
+            cleaned: AtomicBool::new(false),
         };
         if plan.writes_files {
             if plan.cleans_up {
@@ -72,12 +78,12 @@ impl PreparedSandbox {
 
     /// Removes what this run added to a workspace that outlives it. Errors are for the log: the run is over.
     pub(super) async fn clean_up(&self) {
-        if !self.cleans_up {
+        if !self.cleans_up || self.cleaned.swap(true, Ordering::Relaxed) {
             return;
         }
         for path in layout::to_remove(&self.before.missing) {
             match self.inner.remove(&path).await {
-                Ok(()) | Err(SandboxError::NotRunning { .. }) => {}
+                Ok(()) => {}
                 Err(error) => tracing::warn!("{path} of the run is left in the workspace: {error}"),
             }
         }

@@ -2,8 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use futures::{StreamExt, stream::BoxStream};
 use serde_json::json;
-use sixb_agent::{FailureKind, RunStatus};
+use sixb_agent::{
+    Agent, CancellationToken, FailureKind, Model, ModelError, RunStatus, Sixb,
+    model::{ModelEvent, ModelRequest, ToolCall},
+};
 
 use crate::support::{Fault, follow, of_type, outcome, project, start};
 
@@ -109,4 +113,70 @@ async fn a_script_error_fails_the_run_and_names_its_place() {
         reason.contains("step 1: script steps[0].text: unknown reference ${calls.x.result}"),
         "{reason}"
     );
+}
+
+/// A model that ends without finishing, or panics.
+#[derive(Debug)]
+struct Broken {
+    panics: bool,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("broken")
+    }
+}
+
+impl Model for Broken {
+    fn name(&self) -> &str {
+        "broken"
+    }
+
+    fn stream(
+        &self,
+        _: ModelRequest,
+        _: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        assert!(!self.panics, "out of luck");
+        let call = ToolCall::new("c", "wait", "{}");
+        futures::stream::iter([
+            Ok(ModelEvent::TextDelta("Half".into())),
+            Ok(ModelEvent::ToolCall(call)),
+        ])
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_broken_model_fails_the_run_and_keeps_what_it_said() {
+    for (panics, kind, reason, text) in [
+        (true, FailureKind::Internal, "panicked: out of luck", ""),
+        (
+            false,
+            FailureKind::Model,
+            "the stream ended before the step did",
+            "Half",
+        ),
+    ] {
+        let agent = Agent::builder("a").model(Broken { panics });
+        let sixb = Sixb::builder("p")
+            .sandboxes(Fault::Hangs)
+            .agent(agent)
+            .build()
+            .expect("project");
+        let (events, outcome) = follow(start(&sixb).await).await;
+        let RunStatus::Failed {
+            kind: found,
+            reason: why,
+        } = &outcome.status
+        else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(*found, kind);
+        assert!(why.contains(reason), "{why}");
+        assert_eq!(outcome.text, text);
+        for ended in of_type(&events, "toolCallFinished") {
+            assert_eq!(ended["status"], "cancelled");
+        }
+    }
 }
