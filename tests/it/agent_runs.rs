@@ -64,6 +64,37 @@ async fn context_files_and_variables_are_there_before_the_first_call() {
 }
 
 #[tokio::test]
+async fn the_sandbox_boots_while_the_model_is_asked() {
+    let mut first = bash("c", "true");
+    first["delayMs"] = json!(2_000);
+    let lab = AgentLab::new(json!([first, {"text": "done"}]), |agent| agent);
+    let events: Vec<RunEvent> = lab.start(lab.request()).await.collect().await;
+    let order: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            RunEvent::State { state } => serde_json::to_value(state).expect("json")["name"]
+                .as_str()
+                .map(str::to_owned),
+            RunEvent::ToolCallStarted { .. } => Some("call".to_owned()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        order,
+        [
+            "started",
+            "booting",
+            "step",
+            "sandbox-ready",
+            "call",
+            "step",
+            "collecting",
+            "finished"
+        ]
+    );
+}
+
+#[tokio::test]
 async fn commands_of_one_step_run_side_by_side() {
     let calls: Vec<_> = (0..4)
         .map(|n| json!({"id": format!("c{n}"), "name": "bash", "arguments": {"command": format!("sleep 1; echo {n}")}}))
