@@ -82,12 +82,12 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExecArgs {
-    #[command(flatten)]
-    pub(crate) sandbox: SandboxArgs,
-
     /// The program and its arguments; all that follows it is its own
     #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
 }
 
 #[derive(Debug, Args)]

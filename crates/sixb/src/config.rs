@@ -127,10 +127,10 @@ impl Config {
     }
 
     /// A path of the file, which is relative to the folder that the file lies in.
-    pub(crate) fn beside(&self, path: &str) -> PathBuf {
+    pub(crate) fn beside(&self, path: impl AsRef<Path>) -> PathBuf {
         match self.path.as_deref().and_then(Path::parent) {
             Some(folder) => folder.join(path),
-            None => PathBuf::from(path),
+            None => path.as_ref().to_owned(),
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use anyhow::Result;
@@ -47,9 +46,9 @@ pub(crate) struct SandboxArgs {
 /// What the flags and the file say together.
 pub(crate) struct SandboxChoice {
     pub(crate) options: CreateOptions,
-    pub(crate) timeout: Option<Duration>,
-    /// What to call the timeout in a message: the flag or the key.
-    pub(crate) timeout_name: String,
+    /// With what to call it in a message: the flag or the key.
+    pub(crate) timeout: Option<(String, Timeout)>,
+    asked: String,
 }
 
 impl SandboxArgs {
@@ -59,33 +58,58 @@ impl SandboxArgs {
         // One provider is built in: which one was asked for was checked when it was parsed.
         let _: Provider = self.sandbox.or(file.provider).unwrap_or(Provider::Local);
         let mut options = CreateOptions::default();
-        if let Some(Network(policy)) = self.net.or_else(|| file.net.clone()) {
-            options = options.network(policy);
+        let mut asked = Vec::new();
+        if let Some((name, network)) = first("--net", self.net, config, "net", file.net.clone()) {
+            asked.push(format!("{name} {network}"));
+            options = options.network(network.0);
         }
-        if let Some(MemorySize(bytes)) = self.mem.or(file.memory) {
-            options = options.limits(ResourceLimits::default().memory_bytes(bytes));
+        if let Some((name, size)) = first("--mem", self.mem, config, "memory", file.memory) {
+            asked.push(format!("{name} {size}"));
+            options = options.limits(ResourceLimits::default().memory_bytes(size.0));
         }
-        let workspace = match (&self.workspace, &file.workspace) {
-            (Some(text), _) => Some(folder("--workspace", text.clone(), text)?),
-            (None, Some(text)) => Some(folder(
-                &config.key("sandbox.workspace"),
-                config.beside(text),
-                Path::new(text),
-            )?),
-            (None, None) => None,
-        };
-        if let Some(workspace) = workspace {
-            options = options.workspace(workspace);
+        let in_file = file.workspace.as_ref().map(PathBuf::from);
+        let is_flag = self.workspace.is_some();
+        if let Some((name, written)) =
+            first("--workspace", self.workspace, config, "workspace", in_file)
+        {
+            let path = if is_flag {
+                written.clone()
+            } else {
+                config.beside(&written)
+            };
+            options = options.workspace(folder(&name, path, &written)?);
+            asked.push(format!("{name} {}", written.display()));
         }
+        let timeout = first("--timeout", self.timeout, config, "timeout", file.timeout);
         Ok(SandboxChoice {
             options,
-            timeout_name: if self.timeout.is_some() {
-                "--timeout".into()
-            } else {
-                config.key("sandbox.timeout")
-            },
-            timeout: self.timeout.or(file.timeout).map(|timeout| timeout.0),
+            asked: asked.join(", "),
+            timeout,
         })
+    }
+}
+
+impl SandboxChoice {
+    /// What failed when the sandbox does not start: names the flags and keys that it may be due to.
+    pub(crate) fn starting(&self) -> String {
+        match self.asked.as_str() {
+            "" => "starting the sandbox".into(),
+            asked => format!("starting the sandbox with {asked}"),
+        }
+    }
+}
+
+/// The flag, else the key of `[sandbox]`, with its name.
+fn first<T>(
+    flag: &str,
+    given: Option<T>,
+    config: &Config,
+    key: &str,
+    in_file: Option<T>,
+) -> Option<(String, T)> {
+    match given {
+        Some(value) => Some((flag.to_owned(), value)),
+        None => in_file.map(|value| (config.key(&format!("sandbox.{key}")), value)),
     }
 }
 
@@ -137,6 +161,7 @@ fn folder(name: &str, path: PathBuf, written: &Path) -> Result<Workspace> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn check(path: &Path, expect: Result<(&Path, bool), &str>) {
         let got = folder("--workspace", path.to_owned(), path);
@@ -189,8 +214,14 @@ mod tests {
             ..SandboxArgs::default()
         };
         let choice = args.resolve(&config).expect("choice");
-        assert_eq!(choice.timeout, Some(Duration::from_secs(2)));
-        assert_eq!(choice.timeout_name, "--timeout");
+        assert_eq!(
+            choice.starting(),
+            "starting the sandbox with sandbox.net all, sandbox.memory 1G"
+        );
+        assert_eq!(
+            choice.timeout,
+            Some(("--timeout".into(), Timeout(Duration::from_secs(2))))
+        );
         assert_eq!(choice.options.limits.memory_bytes, Some(1 << 30));
         assert_eq!(
             choice.options.network,

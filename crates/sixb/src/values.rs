@@ -41,6 +41,16 @@ impl FromStr for MemorySize {
     }
 }
 
+impl fmt::Display for MemorySize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.trailing_zeros() {
+            30.. => write!(f, "{}G", self.0 >> 30),
+            20..30 => write!(f, "{}M", self.0 >> 20),
+            _ => write!(f, "{}", self.0),
+        }
+    }
+}
+
 /// A length of time: `500ms`, `30s`, `2m`, `1h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -129,6 +139,22 @@ impl FromStr for Network {
         };
         let origins = items.into_iter().map(origin).collect::<Result<_, _>>()?;
         Ok(Self(NetworkPolicy::Restricted(origins)))
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            NetworkPolicy::Restricted(origins) => {
+                let origins: Vec<String> = origins
+                    .iter()
+                    .map(|allowed| allowed.origin.to_string())
+                    .collect();
+                f.write_str(&origins.join(","))
+            }
+            NetworkPolicy::All => f.write_str("all"),
+            _ => f.write_str("none"),
+        }
     }
 }
 
@@ -239,6 +265,14 @@ mod tests {
     fn networks() {
         assert_eq!("none".parse(), Ok(Network(NetworkPolicy::None)));
         assert_eq!("all".parse(), Ok(Network(NetworkPolicy::All)));
+        for text in ["none", "all", "https://pypi.org,http://a.test:8080"] {
+            assert_eq!(
+                text.parse::<Network>()
+                    .map(|network| network.to_string())
+                    .as_deref(),
+                Ok(text)
+            );
+        }
         let Ok(Network(NetworkPolicy::Restricted(origins))) =
             "https://pypi.org, http://a.test:8080".parse()
         else {

@@ -40,6 +40,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Exit> {
     let output = Output {
         folder: args.out,
         json: args.json,
+        starting: "starting the sandbox".into(),
     };
     follow(&project, RunRequest::new("analyst", TASK), output, &cancel).await
 }

@@ -2,7 +2,10 @@
 
 mod follow;
 
-use std::io::{self, IsTerminal};
+use std::{
+    io::{self, IsTerminal},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
@@ -20,7 +23,6 @@ use crate::{
     interrupt,
     sandbox_args::SandboxChoice,
     terminal,
-    values::Timeout,
 };
 
 pub(super) async fn run(args: ExecArgs, config: &Config) -> Result<Exit> {
@@ -31,7 +33,7 @@ pub(super) async fn run(args: ExecArgs, config: &Config) -> Result<Exit> {
         .await;
     let sandbox = match created {
         Err(_) if cancel.is_cancelled() => return Ok(Exit::CANCELLED),
-        created => created.context("starting the sandbox")?,
+        created => created.with_context(|| choice.starting())?,
     };
 
     let (chunks, receiver) = mpsc::channel(follow::CHANNEL);
@@ -42,22 +44,31 @@ pub(super) async fn run(args: ExecArgs, config: &Config) -> Result<Exit> {
         .output_id(follow.output_id())
         .cancel(cancel.clone())
         .live(chunks);
-    if let Some(timeout) = choice.timeout {
-        command = command.timeout(timeout);
+    if let Some((_, timeout)) = &choice.timeout {
+        command = command.timeout(timeout.0);
     }
     // A task of its own: a reader that stops reading our output must not stop Ctrl-C or the deadline.
     let running = tokio::spawn({
         let sandbox = sandbox.clone();
         async move { sandbox.run(command).await }
     });
-    let ended = follow.pass_on(running, &cancel).await;
+    let ended = tokio::select! {
+        ended = follow.pass_on(running, &cancel) => Some(ended),
+        () = grace_over(&cancel) => None,
+    };
     factory::destroyed(sandbox.destroy()).await;
     match ended {
-        Ok(output) => exit(&output, &choice, &cancel),
-        Err(error) if is_closed_pipe(&error) => Ok(Exit::READER_GONE),
-        Err(_) if cancel.is_cancelled() => Ok(Exit::CANCELLED),
-        Err(error) => Err(error),
+        Some(Ok(output)) => exit(&output, &choice, &cancel),
+        Some(Err(error)) if is_closed_pipe(&error) => Ok(Exit::READER_GONE),
+        Some(Err(error)) if !cancel.is_cancelled() => Err(error),
+        _ => Ok(Exit::CANCELLED),
     }
+}
+
+/// A cancelled command's last output is still passed on, but a reader that has stopped reading cannot hold the end up.
+async fn grace_over(cancel: &CancellationToken) {
+    cancel.cancelled().await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
 }
 
 /// What is piped in; nothing from a terminal, which would look like a hang.
@@ -87,11 +98,9 @@ fn exit(
         return Ok(Exit::CANCELLED);
     }
     if output.timed_out {
-        terminal::error(&match choice.timeout {
-            Some(timeout) => format!(
-                "{} {} passed and the command was ended; give it more time with --timeout",
-                choice.timeout_name,
-                Timeout(timeout)
+        terminal::error(&match &choice.timeout {
+            Some((name, timeout)) => format!(
+                "{name} {timeout} passed and the command was ended; give it more time with --timeout"
             ),
             None => "the command did not end within the default time and was ended; give it more with --timeout 10m".into(),
         });

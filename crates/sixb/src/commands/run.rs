@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Result, anyhow};
 use futures::StreamExt;
-use sixb_agent::{Outcome, RunEvent, RunRequest, RunStatus, Sixb};
+use sixb_agent::{FailureKind, Outcome, RunEvent, RunRequest, RunStatus, Sixb};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -31,6 +31,7 @@ pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
     let timeout = args.sandbox.timeout;
     let choice = args.sandbox.resolve(config)?;
     let cancel = interrupt::watch()?;
+    let starting = choice.starting();
     let mut request = RunRequest::new(agent, args.task).sandbox(choice.options);
     // Without the flag the agent's own limit holds, which knows `sandbox.timeout` of the file.
     if let Some(timeout) = timeout {
@@ -42,6 +43,7 @@ pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
         Output {
             folder: args.out,
             json: args.json,
+            starting,
         },
         &cancel,
     )
@@ -52,6 +54,8 @@ pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
 pub(super) struct Output {
     pub(super) folder: PathBuf,
     pub(super) json: bool,
+    /// What failed when the sandbox does not start.
+    pub(super) starting: String,
 }
 
 /// Runs, shows the progress and hands out the answer.
@@ -62,7 +66,7 @@ pub(super) async fn follow(
     cancel: &CancellationToken,
 ) -> Result<Exit> {
     let request = request
-        .outputs(output.folder)
+        .outputs(&output.folder)
         .transcripts(TRANSCRIPTS)
         .cancel(cancel.clone());
     let run = project.run(request).await?;
@@ -82,7 +86,19 @@ pub(super) async fn follow(
         }
         RunStatus::Cancelled { .. } => Ok(Exit::CANCELLED),
         status => {
-            terminal::error(&terminal::plain(&status.to_string()));
+            let needed = matches!(
+                status,
+                RunStatus::Failed {
+                    kind: FailureKind::Sandbox,
+                    ..
+                }
+            );
+            let what = if needed {
+                format!("{}: ", output.starting)
+            } else {
+                String::new()
+            };
+            terminal::error(&terminal::plain(&format!("{what}{status}")));
             Ok(Exit::FAILED)
         }
     }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use futures::FutureExt;
 use serde_json::{Value, json};
 use sixb_sandbox::LazySandbox;
 use sixb_tools::{
@@ -42,13 +43,14 @@ pub(super) async fn run(args: ToolArgs, config: &Config) -> Result<Exit> {
     };
     // The boot goes on while the input is checked; an input that is wrong ends it.
     let calls = Calls {
+        starting: choice.starting(),
         sandbox: LazySandbox::boot(factory::local(), choice.options.cancel(cancel.clone())),
         run: Arc::new(RunInfo::new(
             ulid::Ulid::new().to_string(),
             "cli",
             RunKind::Cli,
         )),
-        timeout: choice.timeout,
+        timeout: choice.timeout.map(|(_, timeout)| timeout.0),
         registry,
         cancel,
     };
@@ -101,6 +103,8 @@ struct Calls {
     sandbox: LazySandbox,
     run: Arc<RunInfo>,
     timeout: Option<Duration>,
+    /// What failed when the sandbox does not start.
+    starting: String,
     cancel: CancellationToken,
 }
 
@@ -135,7 +139,9 @@ impl Calls {
                 stdout::json(&error.to_json())?;
                 // The model's text keeps back what only the person at the machine can act on.
                 let told = error.operator_text();
-                if told != error.to_string() {
+                if let Some(Err(boot)) = self.sandbox.get().now_or_never() {
+                    terminal::error(&format!("{}: {boot}", self.starting));
+                } else if told != error.to_string() {
                     terminal::error(&terminal::plain(&told));
                 }
                 Ok(if error.kind() == ToolErrorKind::Cancelled {

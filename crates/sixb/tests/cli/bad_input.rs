@@ -167,20 +167,3 @@ fn settings() {
         check(&place, run, parts);
     }
 }
-
-/// The backend knows only none and all today: the refusal reaches the person with its remedy, and nothing runs.
-#[test]
-fn origins_that_cannot_be_enforced_are_refused() {
-    let place = Place::new();
-    let ended = place.sixb(&["exec", "--net", "https://pypi.org", "--", "echo", "ran"]);
-    assert_eq!(
-        (ended.code, ended.stdout.as_str()),
-        (Some(1), ""),
-        "{ended:?}"
-    );
-    assert!(
-        ended.stderr.contains("isolation unavailable") && ended.stderr.lines().count() == 1,
-        "{ended:?}"
-    );
-    place.assert_nothing_left();
-}

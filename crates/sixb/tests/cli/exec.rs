@@ -204,6 +204,36 @@ fn a_signal_ends_command_and_sandbox() {
 }
 
 #[test]
+fn a_reader_that_stopped_reading_holds_nothing_up() {
+    let place = Place::new();
+    for (signals, within) in [
+        (1, Duration::from_secs(6)),
+        (2, Duration::from_millis(1_500)),
+    ] {
+        let mut child = place
+            .command(&["exec", "--", "sh", "-c", "yes 30.0129"])
+            .spawn()
+            .expect("sixb");
+        eventually("the command runs", || is_running("yes\x0030.0129"));
+        std::thread::sleep(Duration::from_millis(300));
+        let started = Instant::now();
+        for _ in 0..signals {
+            signal("INT", child.id());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(child.wait().expect("wait").code(), Some(130));
+        assert!(
+            started.elapsed() < within,
+            "{signals} signals: {:?}",
+            started.elapsed()
+        );
+        eventually("its processes are gone", || !is_running("30.0129"));
+    }
+    place.sixb(&["sandbox", "sweep"]);
+    place.assert_nothing_left();
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_the_command() {
     let place = Place::new();
     let mut child = place
@@ -255,7 +285,8 @@ fn a_folder_is_the_working_directory_and_may_be_read_only() {
     assert_eq!(place.read("data/in.txt"), "hello");
 }
 
-/// Inside a sandbox the right to make another one is gone: what a machine without user namespaces shows.
+/// Inside a sandbox the right to make another one is gone: what a machine without user namespaces shows. One message names
+/// what was asked for, the reason and the remedy.
 #[test]
 fn without_the_right_to_isolate_nothing_runs() {
     let place = Place::new();
@@ -263,24 +294,56 @@ fn without_the_right_to_isolate_nothing_runs() {
         "inner/script.json",
         r#"{"steps":[{"toolCalls":[{"name":"bash","arguments":{"command":"echo ran"}}]}]}"#,
     );
+    place.write(
+        "inner/batch.json",
+        r#"{"tool":"bash","input":{"command":"echo ran"}}"#,
+    );
     std::fs::copy(binary(), place.work().join("inner/sixb")).expect("copy");
-    for args in [
-        &["exec", "--", "echo", "ran"][..],
-        &["tool", "bash", r#"{"command":"echo ran"}"#],
-        &["run", "--script", "script.json", "go"],
-        &["demo"],
+    for (args, told) in [
+        (
+            "exec -- echo ran",
+            "error: starting the sandbox: isolation unavailable",
+        ),
+        (
+            "exec --net all echo ran",
+            "error: starting the sandbox with --net all: isolation unavailable",
+        ),
+        (
+            r#"tool --net all bash '{"command":"echo ran"}'"#,
+            "error: starting the sandbox with --net all: isolation unavailable",
+        ),
+        (
+            "tool --net all --batch < batch.json",
+            "error: starting the sandbox with --net all: isolation unavailable",
+        ),
+        (
+            "run --net all --script script.json go",
+            "error: starting the sandbox with --net all: failed: ",
+        ),
+        ("demo", "error: starting the sandbox: failed: "),
     ] {
-        let inner = [&["exec", "--workspace", "inner", "--", "./sixb"], args].concat();
-        let ended = place.sixb(&inner);
-        assert_eq!(ended.code, Some(1), "{args:?}: {ended:?}");
+        let ended = place.sixb(&[
+            "exec",
+            "--workspace",
+            "inner",
+            "--",
+            "sh",
+            "-c",
+            &format!("./sixb {args}"),
+        ]);
+        assert_eq!(ended.code, Some(1), "{args}: {ended:?}");
+        assert!(
+            ended.stderr.lines().any(|line| line.starts_with(told)),
+            "{args}: {ended:?}"
+        );
         assert_eq!(
             ended.stderr.matches("isolation unavailable").count(),
             1,
-            "one message: {args:?}: {ended:?}"
+            "{args}: {ended:?}"
         );
         assert!(
             ended.stderr.contains("sysctl") && !ended.stdout.contains("ran"),
-            "{args:?}: {ended:?}"
+            "{args}: {ended:?}"
         );
     }
     let ended = place.sixb(&["exec", "--workspace", "inner", "--", "./sixb", "doctor"]);

@@ -32,7 +32,7 @@ fn empty() -> Value {
 pub(super) async fn run(calls: &Calls) -> Result<Exit> {
     // Without a sandbox every line would get the same answer: one message says more.
     tokio::select! {
-        sandbox = calls.sandbox.get() => { sandbox.context("starting the sandbox")?; }
+        sandbox = calls.sandbox.get() => { sandbox.with_context(|| calls.starting.clone())?; }
         () = calls.cancel.cancelled() => return Ok(Exit::CANCELLED),
     }
     let mut input = BufReader::new(tokio::io::stdin());
