@@ -33,6 +33,8 @@ pub struct ResourceLimits {
     pub pids: Option<u32>,
     /// What may be written, in bytes.
     pub disk_bytes: Option<u64>,
+    /// Files that one process may hold open.
+    pub open_files: Option<u64>,
     /// Take what the machine can enforce instead of failing with `IsolationUnavailable`.
     pub best_effort: bool,
 }
@@ -56,6 +58,11 @@ impl ResourceLimits {
     /// Bounds what may be written, in bytes.
     pub fn disk_bytes(mut self, bytes: u64) -> Self {
         self.disk_bytes = Some(bytes);
+        self
+    }
+    /// Bounds the files that one process may hold open.
+    pub fn open_files(mut self, count: u64) -> Self {
+        self.open_files = Some(count);
         self
     }
     /// Takes what the machine can enforce.
@@ -158,6 +165,7 @@ impl CreateOptions {
             cpus: self.limits.cpus.or(limits.cpus),
             pids: self.limits.pids.or(limits.pids),
             disk_bytes: self.limits.disk_bytes.or(limits.disk_bytes),
+            open_files: self.limits.open_files.or(limits.open_files),
             best_effort: self.limits.best_effort || limits.best_effort,
         };
         self
