@@ -19,8 +19,11 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 pub(crate) const MAX_PACKET: usize = 8 << 10;
 /// Longest memfd of a request, in bytes: as much as Linux takes for argv and environment.
 pub(crate) const MAX_REQUEST: u64 = 4 << 20;
-/// Most descriptors beside one packet.
-const MAX_FDS: usize = 4;
+/// Most descriptors beside one packet (Linux allows 253).
+const MAX_FDS: usize = 200;
+/// Most listeners of one sandbox: they are handed over beside one packet, with the working directory.
+#[expect(dead_code, reason = "the relay comes next")]
+pub(crate) const MAX_LISTENERS: usize = MAX_FDS - 1;
 
 /// Host → supervisor.
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,7 +63,7 @@ pub(crate) enum ToHost {
         /// Process id as the host sees it.
         pid: i32,
     },
-    /// The sandbox is up.
+    /// The sandbox is up. Beside it: the listeners, then the working directory, as the plan asked for.
     Ready {
         /// Landlock ABI in force; 0 = none.
         landlock_abi: u32,
@@ -92,8 +95,8 @@ pub(crate) enum ToHost {
         id: u64,
         /// How.
         end: End,
-        /// Its deadline had passed.
-        timed_out: bool,
+        /// Why it was killed, if it was.
+        killed: Option<Killed>,
     },
 }
 
@@ -117,6 +120,17 @@ pub(crate) enum End {
     Signal(i32),
     /// Unknown: its leader was killed by the guest.
     Lost,
+}
+
+/// Why the supervisor killed a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Killed {
+    /// The host asked.
+    Asked,
+    /// Its deadline passed.
+    Deadline,
+    /// The sandbox was over its memory limit, and this command used the most.
+    Memory,
 }
 
 /// Sends one message with descriptors beside it.

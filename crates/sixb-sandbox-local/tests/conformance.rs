@@ -9,11 +9,9 @@ use sixb_sandbox::{
 use sixb_sandbox_local::LocalSandboxFactory;
 
 async fn suite(state: PathBuf) -> Suite {
-    let mut expect = Expectations::default();
-    expect.network = NetworkEnforcement::AllOrNothing;
-    expect.memory = false;
-    expect.pids = false;
-    expect.disk = false;
+    let expect = Expectations::default()
+        .network(NetworkEnforcement::AllOrNothing)
+        .limits(true, true, true);
     Suite::new(
         Arc::new(LocalSandboxFactory::default().state_dir(state)),
         expect,

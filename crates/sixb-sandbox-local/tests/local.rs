@@ -1,6 +1,9 @@
 //! What is special to the local backend; the contract itself is checked in `conformance.rs`.
 
-#![expect(clippy::disallowed_methods, reason = "tests lay out and look at host folders")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out and look at host folders"
+)]
 
 use std::{
     fs,

@@ -49,12 +49,22 @@ impl Files {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|error| SandboxError::io("open the working directory", error.into()))?;
-        Ok(Self {
+        Ok(Self::at(root, guest, act_as, read_only))
+    }
+
+    /// Works below `root`, which shows in the guest at `guest`.
+    pub(crate) fn at(
+        root: OwnedFd,
+        guest: &str,
+        act_as: Option<HostUser>,
+        read_only: bool,
+    ) -> Self {
+        Self {
             root,
             guest: guest.to_owned(),
             act_as,
             read_only,
-        })
+        }
     }
 
     fn acting(&self) -> Result<Acting> {

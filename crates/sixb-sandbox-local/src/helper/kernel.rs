@@ -4,7 +4,7 @@ use std::{
     fs, io,
     os::{
         fd::{AsFd, OwnedFd},
-        unix::fs::{DirBuilderExt, symlink},
+        unix::fs::{DirBuilderExt, PermissionsExt, symlink},
     },
 };
 
@@ -27,6 +27,8 @@ pub(super) enum Source {
     Device(String),
     /// A tree that was cloned before.
     Tree(usize),
+    /// A folder of a file system that was mounted before: nosuid, nodev.
+    Part(String),
 }
 
 /// What building a file view needs of the kernel. Paths are absolute in the current root.
@@ -47,6 +49,10 @@ pub(super) trait Kernel {
     fn link(&mut self, path: &str, points_to: &str) -> io::Result<()>;
     /// Whether `path` is a folder; `None` when nothing is there.
     fn is_folder(&mut self, path: &str) -> Option<bool>;
+    /// Sets the permissions of a folder.
+    fn set_mode(&mut self, path: &str, mode: u32) -> io::Result<()>;
+    /// Takes a mount away; what was taken from it stays.
+    fn unmount(&mut self, path: &str) -> io::Result<()>;
     /// Makes `path` the root, forgets the old one, and makes the new one read-only.
     fn pivot(&mut self, path: &str) -> io::Result<()>;
 }
@@ -84,6 +90,11 @@ impl Kernel for Linux {
             Source::Device(path) => {
                 let mount = clone_path(&path, false)?;
                 set_attributes(mount.as_fd(), NOSUID, None)?;
+                mount
+            }
+            Source::Part(path) => {
+                let mount = clone_path(&path, false)?;
+                set_attributes(mount.as_fd(), NOSUID | NODEV, None)?;
                 mount
             }
             Source::Tree(number) => {
@@ -149,6 +160,14 @@ impl Kernel for Linux {
 
     fn is_folder(&mut self, path: &str) -> Option<bool> {
         Some(fs::symlink_metadata(path).ok()?.is_dir())
+    }
+
+    fn set_mode(&mut self, path: &str, mode: u32) -> io::Result<()> {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+    }
+
+    fn unmount(&mut self, path: &str) -> io::Result<()> {
+        Ok(unmount(path, UnmountFlags::DETACH)?)
     }
 
     fn pivot(&mut self, path: &str) -> io::Result<()> {

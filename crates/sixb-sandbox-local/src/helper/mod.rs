@@ -4,6 +4,7 @@
 //! 2. Enter new namespaces, make the init process as a sibling, hand its pidfd to the host, end.
 //! 3. Init builds the file view, pivots into it, drops everything, and turns into the supervisor.
 
+mod hand_over;
 mod harden;
 mod kernel;
 mod namespaces;
@@ -94,8 +95,9 @@ fn enter(control: OwnedFd, plan: &OwnedFd) -> Result<std::convert::Infallible, F
             trees = trees::clone_all(&plan)?;
         }
         view::build(&mut kernel::Linux::new(trees), &plan)?;
+        let handed = hand_over::open(&plan)?;
         let landlock_abi = harden::harden(&plan)?;
-        supervisor::main(control, landlock_abi);
+        supervisor::main(control, landlock_abi, handed, plan.limits);
     };
     let message = ToHost::Init { pid: pidfd.pid };
     send(control.as_fd(), &message, &[pidfd.fd.as_fd()])

@@ -4,7 +4,7 @@ use super::{
     Failure, Stage,
     kernel::{Kernel, Source},
 };
-use crate::plan::{Plan, Step};
+use crate::plan::{Part, Plan, Step};
 
 /// Where the new root grows: any folder that every Linux has. It is covered only in this mount namespace.
 const STAGING: &str = "/tmp";
@@ -77,6 +77,7 @@ fn apply(kernel: &mut impl Kernel, step: &Step, taken: Option<usize>) -> Result<
                 .mount("tmpfs", &place(target), &options, *exec)
                 .stage(|| at("mount a memory file system on", target))
         }
+        Step::SharedTmpfs { bytes, parts } => share(kernel, *bytes, parts),
         Step::Proc => {
             kernel
                 .folder(&place("/proc"))
@@ -110,6 +111,29 @@ fn apply(kernel: &mut impl Kernel, step: &Step, taken: Option<usize>) -> Result<
             }
         }
     }
+}
+
+/// One file system of `bytes`, shown in parts: whatever is written where, all of it counts together.
+fn share(kernel: &mut impl Kernel, bytes: u64, parts: &[Part]) -> Result<(), Failure> {
+    let whole = format!("{STAGING}/mnt");
+    kernel.folder(&whole).stage(|| "make /mnt".into())?;
+    kernel
+        .mount("tmpfs", &whole, &format!("size={bytes},mode=755"), true)
+        .stage(|| "mount a memory file system".into())?;
+    for (number, Part { target, mode }) in parts.iter().enumerate() {
+        let at = || format!("mount a part of a memory file system on {target}");
+        let part = format!("{whole}/{number}");
+        kernel.folder(&part).stage(at)?;
+        kernel.set_mode(&part, *mode).stage(at)?;
+        let taken = kernel.take(Source::Part(part)).stage(at)?;
+        kernel.folder(&format!("{STAGING}{target}")).stage(at)?;
+        kernel
+            .attach(taken, &format!("{STAGING}{target}"))
+            .stage(at)?;
+    }
+    kernel
+        .unmount(&whole)
+        .stage(|| "hide a memory file system".into())
 }
 
 fn attach(
@@ -147,7 +171,7 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::plan::{HostFacts, mount_steps};
+    use crate::plan::{HostFacts, View, mount_steps};
 
     /// Writes down what it is asked for.
     #[derive(Default)]
@@ -196,6 +220,13 @@ mod tests {
                 _ => None,
             }
         }
+        fn set_mode(&mut self, _path: &str, _mode: u32) -> io::Result<()> {
+            Ok(())
+        }
+        fn unmount(&mut self, path: &str) -> io::Result<()> {
+            self.calls.push(format!("unmount {path}"));
+            Ok(())
+        }
         fn pivot(&mut self, path: &str) -> io::Result<()> {
             self.calls.push(format!("pivot {path}"));
             Ok(())
@@ -203,7 +234,13 @@ mod tests {
     }
 
     fn calls() -> Vec<String> {
-        let steps = mount_steps(&HostFacts::default(), "sixb", false, &["/workspace".into()]);
+        let steps = mount_steps(
+            &HostFacts::default(),
+            &View {
+                trees: &["/workspace".into()],
+                ..View::default()
+            },
+        );
         let plan = Plan {
             drop_to: None,
             trees: Vec::new(),
@@ -211,6 +248,9 @@ mod tests {
             writable: Vec::new(),
             host_network: false,
             hostname: "sixb".into(),
+            limits: crate::plan::Limits::new(None, None, None),
+            listen: Vec::new(),
+            hand_over: None,
         };
         let mut kernel = Recording::default();
         build(&mut kernel, &plan).expect("a recording never fails");

@@ -33,6 +33,7 @@ struct Content {
 /// A sandbox's folder on the host, held by this process for as long as the value lives.
 #[derive(Debug)]
 pub(super) struct Lease {
+    id: String,
     folder: PathBuf,
     /// Taken by whoever removes the folder.
     file: Mutex<Option<File>>,
@@ -95,6 +96,7 @@ impl Lease {
         fs::rename(&making, &folder)?;
         let file = Mutex::new(Some(file));
         let lease = Self {
+            id: id.to_owned(),
             folder,
             file,
             content,
@@ -120,6 +122,10 @@ impl Lease {
         // end with their owner in any case.
         file.set_len(0)?;
         std::os::unix::fs::FileExt::write_all_at(file, &bytes, 0)
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
     }
 
     pub(super) fn folder(&self) -> &Path {

@@ -14,14 +14,14 @@ use tokio::{io::unix::AsyncFd, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{image, spawn};
-use crate::protocol::{End, NotStarted, RunRequest, ToHost, ToSupervisor, send};
+use crate::protocol::{End, Killed, NotStarted, RunRequest, ToHost, ToSupervisor, send};
 
 /// What became of a command. A channel that closes without `Exited` means that the sandbox is gone.
 #[derive(Debug)]
 pub(super) enum Event {
     Started,
     NotStarted(NotStarted),
-    Exited { end: End, timed_out: bool },
+    Exited { end: End, killed: Option<Killed> },
 }
 
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Link {
         let (id, event) = match message {
             ToHost::Started { id } => (id, Event::Started),
             ToHost::NotStarted { id, why } => (id, Event::NotStarted(why)),
-            ToHost::Exited { id, end, timed_out } => (id, Event::Exited { end, timed_out }),
+            ToHost::Exited { id, end, killed } => (id, Event::Exited { end, killed }),
             ToHost::Init { .. } | ToHost::Ready { .. } | ToHost::BootFailed { .. } => return false,
         };
         let mut waiting = self.waiting();

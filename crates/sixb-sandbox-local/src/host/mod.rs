@@ -3,7 +3,9 @@
 mod factory;
 mod image;
 mod lease;
+mod limits;
 mod link;
+mod make;
 mod run;
 mod sandbox;
 mod spawn;

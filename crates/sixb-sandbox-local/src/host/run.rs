@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     plan,
-    protocol::{End, NotStarted, RunRequest},
+    protocol::{End, Killed, NotStarted, RunRequest},
 };
 
 /// The supervisor enforces deadlines; if it does not answer for this long after one, it is broken or taken over.
@@ -108,7 +108,7 @@ pub(super) async fn run(
         }
         Ended::Exited {
             end,
-            timed_out,
+            killed,
             cancelled,
         } => {
             match end {
@@ -119,9 +119,15 @@ pub(super) async fn run(
                         Some("the process that watches over the command was killed".into())
                 }
             }
-            output.timed_out = timed_out;
+            output.timed_out = killed == Some(Killed::Deadline);
+            output.oom_killed = match killed {
+                Some(Killed::Memory) => Some(true),
+                // It may have failed by itself when the kernel gave it no more.
+                _ if inner.memory_limited && !output.success() => None,
+                _ => Some(false),
+            };
             // A command that ended by itself in the meantime was not cancelled.
-            output.cancelled = cancelled && !timed_out && output.exit_code.is_none();
+            output.cancelled = cancelled && killed == Some(Killed::Asked);
         }
         Ended::Gone => {
             output.cancelled = inner.stopped();
@@ -139,7 +145,7 @@ enum Ended {
     NotStarted(NotStarted),
     Exited {
         end: End,
-        timed_out: bool,
+        killed: Option<Killed>,
         cancelled: bool,
     },
     Gone,
@@ -169,7 +175,7 @@ async fn follow(
                     }
                 }
                 Some(Event::NotStarted(why)) => return Ended::NotStarted(why),
-                Some(Event::Exited { end, timed_out }) => return Ended::Exited { end, timed_out, cancelled },
+                Some(Event::Exited { end, killed }) => return Ended::Exited { end, killed, cancelled },
                 None => return Ended::Gone,
             },
             () = cancel.cancelled(), if !cancelled => {

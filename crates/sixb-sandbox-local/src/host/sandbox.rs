@@ -39,6 +39,7 @@ pub(super) struct Inner {
     pub(super) working_directory: String,
     pub(super) env: BTreeMap<String, String>,
     pub(super) default_timeout: Duration,
+    pub(super) memory_limited: bool,
     pub(super) capabilities: Capabilities,
     pub(super) link: Arc<Link>,
     pub(super) init: InitProcess,

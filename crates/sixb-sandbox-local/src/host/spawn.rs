@@ -30,6 +30,8 @@ pub(super) struct Booted {
     pub(super) control: AsyncFd<OwnedFd>,
     pub(super) init: InitProcess,
     pub(super) landlock_abi: u32,
+    /// What the plan asked to be handed over.
+    pub(super) handed: Vec<OwnedFd>,
 }
 
 /// Process 1 of a sandbox, seen from outside. Killed when dropped.
@@ -134,7 +136,9 @@ async fn handshake(control: AsyncFd<OwnedFd>) -> Result<Booted> {
             Some((ToHost::Init { pid }, mut fds)) => {
                 init = fds.pop().map(|fd| InitProcess { pid, fd })
             }
-            Some((ToHost::Ready { landlock_abi }, _)) => outcome = Some(Ok(landlock_abi)),
+            Some((ToHost::Ready { landlock_abi }, handed)) => {
+                outcome = Some(Ok((landlock_abi, handed)))
+            }
             Some((
                 ToHost::BootFailed {
                     stage,
@@ -150,12 +154,13 @@ async fn handshake(control: AsyncFd<OwnedFd>) -> Result<Booted> {
         if init.is_some()
             && let Some(outcome) = outcome.take()
         {
-            let landlock_abi = outcome?;
+            let (landlock_abi, handed) = outcome?;
             let init = init.take().ok_or_else(ended_early)?;
             return Ok(Booted {
                 control,
                 init,
                 landlock_abi,
+                handed,
             });
         }
     }

@@ -3,7 +3,7 @@
 use super::{GUEST_ID, HOME, USER};
 
 /// Path and content of each synthetic file.
-pub(crate) fn files(hostname: &str, resolv_conf: &str) -> Vec<(&'static str, String)> {
+pub(crate) fn files(hostname: &str, hosts: &str, resolv_conf: &str) -> Vec<(&'static str, String)> {
     vec![
         (
             "/etc/passwd",
@@ -19,7 +19,9 @@ pub(crate) fn files(hostname: &str, resolv_conf: &str) -> Vec<(&'static str, Str
         ),
         (
             "/etc/hosts",
-            format!("127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost ip6-loopback\n"),
+            format!(
+                "127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost ip6-loopback\n{hosts}"
+            ),
         ),
         ("/etc/hostname", format!("{hostname}\n")),
         ("/etc/resolv.conf", resolv_conf.to_owned()),

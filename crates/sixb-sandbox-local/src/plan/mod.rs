@@ -2,10 +2,14 @@
 
 mod etc;
 mod facts;
+mod limits;
 mod mounts;
 
 pub(crate) use facts::HostFacts;
-pub(crate) use mounts::{Step, mount_steps};
+pub(crate) use limits::Limits;
+pub(crate) use mounts::{Part, Step, View, mount_steps};
+
+use std::net::SocketAddrV4;
 
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +37,12 @@ pub(crate) struct Plan {
     pub(crate) host_network: bool,
     /// Host name inside.
     pub(crate) hostname: String,
+    /// What commands may use.
+    pub(crate) limits: Limits,
+    /// Listeners in the sandbox's own network, handed to the host in this order.
+    pub(crate) listen: Vec<SocketAddrV4>,
+    /// The working directory lives inside: hand a descriptor of this guest path to the host.
+    pub(crate) hand_over: Option<String>,
 }
 
 /// A user of the host.

@@ -56,6 +56,8 @@ pub(crate) enum Step {
         mode: u32,
         exec: bool,
     },
+    /// One memory file system of `bytes` that shows in parts.
+    SharedTmpfs { bytes: u64, parts: Vec<Part> },
     /// A fresh `/proc` of the sandbox's own pid namespace.
     Proc,
     /// Fresh pseudo terminals.
@@ -64,13 +66,32 @@ pub(crate) enum Step {
     Mask { target: String },
 }
 
-/// The steps for a sandbox whose trees go to `tree_targets`, in order.
-pub(crate) fn mount_steps(
-    facts: &HostFacts,
-    hostname: &str,
-    host_network: bool,
-    tree_targets: &[String],
-) -> Vec<Step> {
+/// A part of a memory file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) target: String,
+    pub(crate) mode: u32,
+}
+
+/// What differs between the file views of two sandboxes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct View<'a> {
+    /// Host name inside.
+    pub(crate) hostname: &'a str,
+    /// Show the host's resolver.
+    pub(crate) host_network: bool,
+    /// More lines of `/etc/hosts`.
+    pub(crate) hosts: &'a str,
+    /// Where the plan's trees go, in order.
+    pub(crate) trees: &'a [String],
+    /// A working directory that lives inside, in memory.
+    pub(crate) working_directory: Option<&'a str>,
+    /// Bytes that all that is writable and lives in memory may take together.
+    pub(crate) disk_bytes: Option<u64>,
+}
+
+/// The steps that build a view.
+pub(crate) fn mount_steps(facts: &HostFacts, view: &View<'_>) -> Vec<Step> {
     let text = |path: &str| path.to_owned();
     let mut steps = Vec::new();
     for (path, entry) in &facts.system {
@@ -86,12 +107,12 @@ pub(crate) fn mount_steps(
             },
         });
     }
-    let resolv_conf = if host_network {
+    let resolv_conf = if view.host_network {
         facts.resolv_conf.as_str()
     } else {
         ""
     };
-    for (target, content) in etc::files(hostname, resolv_conf) {
+    for (target, content) in etc::files(view.hostname, view.hosts, resolv_conf) {
         steps.push(Step::File {
             target: text(target),
             content,
@@ -125,22 +146,13 @@ pub(crate) fn mount_steps(
             points_to: text(points_to),
         });
     }
-    let tmpfs = |target: &str, bytes, mode, exec| Step::Tmpfs {
-        target: text(target),
-        bytes,
-        mode,
-        exec,
-    };
     steps.push(Step::DevPts);
-    steps.push(tmpfs("/dev/shm", SHM_BYTES, 0o1777, false));
-    steps.push(tmpfs("/tmp", TMP_BYTES, 0o1777, true));
-    steps.push(tmpfs("/run", RUN_BYTES, 0o755, false));
-    steps.push(tmpfs(HOME, HOME_BYTES, 0o700, true));
+    steps.extend(memory_file_systems(view));
     steps.push(Step::Proc);
     steps.extend(MASKED.iter().map(|path| Step::Mask { target: text(path) }));
     // Last, so that a tree below one of the file systems above is seen.
     steps.extend(
-        tree_targets
+        view.trees
             .iter()
             .enumerate()
             .map(|(tree, target)| Step::Tree {
@@ -149,6 +161,38 @@ pub(crate) fn mount_steps(
             }),
     );
     steps
+}
+
+/// What is writable and lives in memory: `/tmp`, `/run`, the home and `/dev/shm`, each with a size of its own or all
+/// within one.
+fn memory_file_systems(view: &View<'_>) -> Vec<Step> {
+    let fixed = [
+        ("/dev/shm", SHM_BYTES, 0o1777, false),
+        ("/tmp", TMP_BYTES, 0o1777, true),
+        ("/run", RUN_BYTES, 0o755, false),
+        (HOME, HOME_BYTES, 0o700, true),
+    ];
+    let Some(bytes) = view.disk_bytes else {
+        let steps = fixed
+            .into_iter()
+            .map(|(target, bytes, mode, exec)| Step::Tmpfs {
+                target: target.to_owned(),
+                bytes,
+                mode,
+                exec,
+            });
+        return steps.collect();
+    };
+    let fixed = fixed.into_iter().map(|(target, _, mode, _)| (target, mode));
+    let parts = fixed.chain(view.working_directory.map(|target| (target, 0o755)));
+    let parts = parts.map(|(target, mode)| Part {
+        target: target.to_owned(),
+        mode,
+    });
+    vec![Step::SharedTmpfs {
+        bytes,
+        parts: parts.collect(),
+    }]
 }
 
 #[cfg(test)]
@@ -168,7 +212,13 @@ mod tests {
     }
 
     fn steps(host_network: bool) -> Vec<Step> {
-        mount_steps(&facts(), "sixb", host_network, &["/workspace".into()])
+        let view = View {
+            hostname: "sixb",
+            host_network,
+            trees: &["/workspace".into()],
+            ..View::default()
+        };
+        mount_steps(&facts(), &view)
     }
 
     #[test]
@@ -217,5 +267,24 @@ mod tests {
         assert!(
             matches!(steps.last(), Some(Step::Tree { tree: 0, target }) if target == "/workspace")
         );
+    }
+
+    #[test]
+    fn with_a_disk_limit_all_that_is_writable_shares_one_size() {
+        let view = View {
+            disk_bytes: Some(1 << 20),
+            working_directory: Some("/workspace"),
+            ..View::default()
+        };
+        let steps = mount_steps(&facts(), &view);
+        assert!(!steps.iter().any(|step| matches!(step, Step::Tmpfs { .. })));
+        let shared = steps.iter().find_map(|step| match step {
+            Step::SharedTmpfs { bytes, parts } => Some((*bytes, parts)),
+            _ => None,
+        });
+        let (bytes, parts) = shared.expect("a shared file system");
+        assert_eq!(bytes, 1 << 20);
+        let targets: Vec<_> = parts.iter().map(|part| part.target.as_str()).collect();
+        assert_eq!(targets, ["/dev/shm", "/tmp", "/run", HOME, "/workspace"]);
     }
 }

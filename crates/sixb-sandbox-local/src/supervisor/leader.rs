@@ -15,8 +15,10 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::rlimits;
 use crate::{
     helper::{fork, read_json},
+    plan::Limits,
     protocol::{End, NotStarted, RunRequest},
 };
 
@@ -56,11 +58,17 @@ impl Leader {
 }
 
 /// Starts a command: `fds` are stdin, stdout, stderr and the request.
-pub(super) fn start(fds: Vec<OwnedFd>) -> Result<(Leader, Option<Instant>), NotStarted> {
+///
+/// `own` = processes of the supervisor's, with this new leader: they count against the user's limit, too.
+pub(super) fn start(
+    fds: Vec<OwnedFd>,
+    limits: &Limits,
+    own: u32,
+) -> Result<(Leader, Option<Instant>), NotStarted> {
     let [stdin, stdout, stderr, request]: [OwnedFd; 4] =
         fds.try_into().map_err(|_| NotStarted::BadRequest)?;
     let request: RunRequest = read_json(request.as_fd()).map_err(|_| NotStarted::BadRequest)?;
-    let prepared = Prepared::new(&request).ok_or(NotStarted::BadRequest)?;
+    let prepared = Prepared::new(&request, limits, own).ok_or(NotStarted::BadRequest)?;
     let errno = |error: io::Error| NotStarted::Fork(error.raw_os_error().unwrap_or(libc::EAGAIN));
     let (reports, told) = rustix::net::socketpair(
         rustix::net::AddressFamily::UNIX,
@@ -144,10 +152,12 @@ struct Prepared {
     env: Vec<CString>,
     cwd: CString,
     tell_started: bool,
+    limits: Limits,
+    own: u32,
 }
 
 impl Prepared {
-    fn new(request: &RunRequest) -> Option<Self> {
+    fn new(request: &RunRequest, limits: &Limits, own: u32) -> Option<Self> {
         let text = |text: &String| CString::new(text.as_str()).ok();
         let name = request.argv.first()?.clone();
         let candidates = if name.contains('/') {
@@ -170,6 +180,8 @@ impl Prepared {
             env: request.env.iter().map(text).collect::<Option<_>>()?,
             cwd: text(&request.cwd)?,
             tell_started: request.tell_started,
+            limits: limits.clone(),
+            own,
         })
     }
 
@@ -181,6 +193,7 @@ impl Prepared {
             .and_then(|()| stdio::dup2_stdout(stdout))
             .and_then(|()| stdio::dup2_stderr(stderr));
         let ready = ready.and_then(|()| rustix::process::chdir(self.cwd.as_c_str()));
+        let ready = ready.and_then(|()| rlimits::apply(&self.limits, self.own));
         if let Err(error) = ready {
             let _ = rustix::io::write(failure, &error.raw_os_error().to_ne_bytes());
             std::process::exit(126);
@@ -229,8 +242,9 @@ mod tests {
             deadline_ms: None,
             tell_started: false,
         };
+        let limits = Limits::new(None, None, None);
         let candidates = |program: &str| {
-            let prepared = Prepared::new(&request(program)).expect("prepared");
+            let prepared = Prepared::new(&request(program), &limits, 2).expect("prepared");
             prepared
                 .candidates
                 .iter()
@@ -239,6 +253,6 @@ mod tests {
         };
         assert_eq!(candidates("ls"), ["/a/ls", "/b/ls"]);
         assert_eq!(candidates("./ls"), ["./ls"]);
-        assert!(Prepared::new(&request("a\0b")).is_none());
+        assert!(Prepared::new(&request("a\0b"), &limits, 2).is_none());
     }
 }

@@ -4,12 +4,14 @@
 //! the host's end of the socket closes, it ends, and with it every process of the sandbox.
 
 mod leader;
+mod memory;
+mod rlimits;
 mod tree;
 
 use std::{
     collections::BTreeMap,
     io,
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     time::{Duration, Instant},
 };
 
@@ -19,18 +21,26 @@ use rustix::{
     process::{Pid, Signal, WaitOptions, kill_process},
 };
 
-use crate::protocol::{End, NotStarted, ToHost, ToSupervisor, receive, send};
+use crate::{
+    plan::Limits,
+    protocol::{End, Killed, NotStarted, ToHost, ToSupervisor, receive, send},
+};
 use leader::{Leader, Report};
 
 /// How often a tree that is being killed is looked at again.
 const KILL_ROUND: Duration = Duration::from_millis(2);
+/// How often memory is looked at, where it is limited.
+const MEMORY_ROUND: Duration = Duration::from_millis(20);
 
-/// Serves the host until it goes. Never returns.
-pub(crate) fn main(control: OwnedFd, landlock_abi: u32) -> ! {
-    let ready = send(&control, &ToHost::Ready { landlock_abi }, &[]);
+/// Serves the host until it goes; `handed` are the descriptors that the plan promised it. Never returns.
+pub(crate) fn main(control: OwnedFd, landlock_abi: u32, handed: Vec<OwnedFd>, limits: Limits) -> ! {
+    let fds: Vec<_> = handed.iter().map(AsFd::as_fd).collect();
+    let ready = send(&control, &ToHost::Ready { landlock_abi }, &fds);
+    drop(handed);
     if ready.is_ok() {
         let mut supervisor = Supervisor {
             control,
+            limits,
             commands: BTreeMap::new(),
         };
         // An error on the socket means that there is no host any more.
@@ -41,6 +51,7 @@ pub(crate) fn main(control: OwnedFd, landlock_abi: u32) -> ! {
 
 struct Supervisor {
     control: OwnedFd,
+    limits: Limits,
     commands: BTreeMap<u64, Running>,
 }
 
@@ -50,13 +61,8 @@ struct Running {
     /// How the command's own process ended, once known.
     end: Option<End>,
     /// All descendants are to go; the end is told afterwards.
-    killing: Option<Killing>,
+    killing: Option<Killed>,
     told: bool,
-}
-
-#[derive(Clone, Copy)]
-struct Killing {
-    timed_out: bool,
 }
 
 impl Supervisor {
@@ -111,7 +117,12 @@ impl Supervisor {
                 _ => None,
             }
         });
-        waits.min()
+        waits
+            .chain(
+                (self.limits.memory_bytes.is_some() && !self.commands.is_empty())
+                    .then_some(MEMORY_ROUND),
+            )
+            .min()
     }
 
     /// One message of the host.
@@ -120,12 +131,15 @@ impl Supervisor {
             None => Ok(false),
             Some((ToSupervisor::Kill { id }, _)) => {
                 if let Some(running) = self.commands.get_mut(&id) {
-                    running.killing.get_or_insert(Killing { timed_out: false });
+                    running.killing.get_or_insert(Killed::Asked);
                 }
                 Ok(true)
             }
             Some((ToSupervisor::Run { id }, fds)) => {
-                match leader::start(fds) {
+                let own = u32::try_from(self.commands.len())
+                    .unwrap_or(u32::MAX)
+                    .saturating_add(2);
+                match leader::start(fds, &self.limits, own) {
                     Ok((leader, deadline)) => {
                         let running = Running {
                             leader,
@@ -158,7 +172,7 @@ impl Supervisor {
                         &ToHost::Exited {
                             id,
                             end,
-                            timed_out: false,
+                            killed: None,
                         },
                         &[],
                     )?;
@@ -185,8 +199,8 @@ impl Supervisor {
                 };
                 if !running.told {
                     let end = running.end.unwrap_or(End::Lost);
-                    let timed_out = running.killing.is_some_and(|killing| killing.timed_out);
-                    send(&self.control, &ToHost::Exited { id, end, timed_out }, &[])?;
+                    let killed = running.killing;
+                    send(&self.control, &ToHost::Exited { id, end, killed }, &[])?;
                 }
             }
         }
@@ -196,9 +210,24 @@ impl Supervisor {
     /// Deadlines, and the next round of each kill.
     fn enforce(&mut self) {
         let now = Instant::now();
+        if let Some(limit) = self.limits.memory_bytes {
+            let leaders: Vec<Pid> = self
+                .commands
+                .values()
+                .map(|running| running.leader.pid)
+                .collect();
+            if let Some(hog) = memory::hog(limit, &leaders)
+                && let Some(running) = self
+                    .commands
+                    .values_mut()
+                    .find(|running| running.leader.pid == hog)
+            {
+                running.killing.get_or_insert(Killed::Memory);
+            }
+        }
         for running in self.commands.values_mut() {
             if running.end.is_none() && running.deadline.is_some_and(|deadline| deadline <= now) {
-                running.killing.get_or_insert(Killing { timed_out: true });
+                running.killing.get_or_insert(Killed::Deadline);
             }
             if running.killing.is_some() {
                 tree::kill_descendants(running.leader.pid);
@@ -215,7 +244,8 @@ impl Supervisor {
             .map(|(_, running)| running.leader.pid)
             .collect();
         for _ in 0..100 {
-            let strays: Vec<Pid> = tree::children_of(rustix::process::getpid())
+            let strays: Vec<Pid> = tree::Family::read()
+                .children(rustix::process::getpid())
                 .into_iter()
                 .filter(|pid| !leaders.contains(pid))
                 .collect();

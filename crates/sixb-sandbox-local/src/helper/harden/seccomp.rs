@@ -114,15 +114,19 @@ const FAMILIES: &[i32] = &[
 /// Terminal ioctls that type into another process's input.
 const IOCTLS: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
+/// Refused where memory is limited without a cgroup: files in memory that belong to no process and no mount, so that
+/// nobody could count them. `ENOSYS`: programs fall back to a file.
+const UNCOUNTED: &[i64] = &[libc::SYS_memfd_create, libc::SYS_memfd_secret];
+
 /// Installs the filters for good. Needs no_new_privs.
-pub(super) fn restrict() -> io::Result<()> {
-    for filter in filters().map_err(io::Error::other)? {
+pub(super) fn restrict(memory_limited: bool) -> io::Result<()> {
+    for filter in filters(memory_limited).map_err(io::Error::other)? {
         seccompiler::apply_filter(&filter).map_err(io::Error::other)?;
     }
     Ok(())
 }
 
-fn filters() -> Result<Vec<BpfProgram>, seccompiler::Error> {
+fn filters(memory_limited: bool) -> Result<Vec<BpfProgram>, seccompiler::Error> {
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
     let build = |rules: BTreeMap<i64, Vec<SeccompRule>>,
                  errno: i32|
@@ -136,10 +140,13 @@ fn filters() -> Result<Vec<BpfProgram>, seccompiler::Error> {
         Ok(filter.try_into()?)
     };
     // clone3's flags are behind a pointer: programs fall back to clone, whose flags can be checked.
-    let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    let mut unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    if memory_limited {
+        unknown.extend(UNCOUNTED.iter().map(|call| (*call, Vec::new())));
+    }
     let mut all = vec![
         build(denials()?, libc::EPERM)?,
-        build(clone3, libc::ENOSYS)?,
+        build(unknown, libc::ENOSYS)?,
     ];
     #[cfg(target_arch = "x86_64")]
     all.push(no_x32());
@@ -226,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_filters_compile() {
-        let filters = filters().expect("filters");
+        let filters = filters(true).expect("filters");
         assert!(
             filters.iter().all(|filter| filter.len() < 4096),
             "the kernel takes 4096 instructions"

@@ -1,0 +1,290 @@
+//! The creation of a sandbox: from options to a plan, from a plan to a running supervisor.
+
+use std::{
+    io,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use sixb_sandbox::{
+    Capabilities, CreateOptions, Isolation, LimitSupport, NetworkEnforcement, NetworkPolicy,
+    Result, SandboxError, Workspace, spool::Spool,
+};
+
+use super::{
+    factory::{LocalSandboxFactory, blocking},
+    lease::{self, Lease},
+    limits,
+    link::Link,
+    sandbox::{ID_PREFIX, Inner, LocalSandbox},
+    spawn,
+    workspace::{self, Folder},
+};
+use crate::{
+    files::Files,
+    plan::{HOME, HostFacts, Plan, View, mount_steps},
+};
+
+const WORKING_DIRECTORY: &str = "/workspace";
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+const HOSTNAME: &str = "sixb";
+/// Guest folders that a working directory or an extra path may not cover.
+const RESERVED: &[&str] = &[
+    "/", "/bin", "/dev", "/etc", "/home", "/lib", "/lib64", "/mnt", "/proc", "/root", "/run",
+    "/sbin", "/tmp", "/usr", "/var", HOME,
+];
+
+/// The whole creation. Runs in a task of its own: what it made is dropped, and so removed, if nobody waits any more.
+pub(super) async fn make(
+    factory: LocalSandboxFactory,
+    options: CreateOptions,
+) -> Result<LocalSandbox> {
+    let options = options.over(&factory.defaults);
+    let program = factory.program()?;
+    let working_directory = guest_folder(
+        "working_directory",
+        options
+            .working_directory
+            .as_deref()
+            .unwrap_or(WORKING_DIRECTORY),
+    )?;
+    let host_network = match options.network.clone().unwrap_or_default() {
+        NetworkPolicy::None => false,
+        NetworkPolicy::All => true,
+        policy => {
+            return Err(SandboxError::IsolationUnavailable {
+                what: format!(
+                    "the local sandbox cannot limit the network to single origins yet (asked for: {policy:?})"
+                ),
+                remedy:
+                    "Use the network policy `none` or, if the sandbox may reach everything, `all`"
+                        .into(),
+            });
+        }
+    };
+    let empty = matches!(options.workspace, None | Some(Workspace::Empty));
+    let ladder = limits::climb(&options.limits, empty)?;
+    // A bounded disk is memory: then the working directory lives inside, else in a folder of the host.
+    let inside = empty && ladder.disk_bytes.is_some();
+
+    let lease = take_lease(&factory).await?;
+    let drop_to = workspace::drop_to();
+    let folder = match inside {
+        true => None,
+        false => Some(Folder::prepare(
+            options.workspace.as_ref(),
+            lease.get().folder(),
+            drop_to,
+        )?),
+    };
+    let mut trees = Vec::new();
+    let mut targets = Vec::new();
+    let mut writable: Vec<String> = ["/tmp", "/run", "/dev", "/proc", HOME]
+        .map(str::to_owned)
+        .to_vec();
+    if let Some(folder) = &folder {
+        trees.push(folder.tree()?);
+        targets.push(working_directory.clone());
+    }
+    if folder.as_ref().is_none_or(|folder| !folder.read_only) {
+        writable.push(working_directory.clone());
+    }
+    for extra in &factory.extra {
+        let target = guest_folder("extra path", &extra.guest)?;
+        trees.push(workspace::extra(&extra.host, extra.read_only, drop_to)?);
+        if !extra.read_only {
+            writable.push(target.clone());
+        }
+        targets.push(target);
+    }
+    let view = View {
+        hostname: HOSTNAME,
+        host_network,
+        hosts: "",
+        trees: &targets,
+        working_directory: inside.then_some(working_directory.as_str()),
+        disk_bytes: ladder.disk_bytes,
+    };
+    let plan = Plan {
+        drop_to,
+        steps: mount_steps(facts(), &view),
+        trees,
+        writable,
+        host_network,
+        hostname: HOSTNAME.to_owned(),
+        limits: ladder.limits,
+        listen: Vec::new(),
+        hand_over: inside.then(|| working_directory.clone()),
+    };
+    let mut booted = spawn::boot(&program, &plan).await?;
+    let mut lease = lease.keep();
+    lease.record(booted.init.pid).map_err(folder_error)?;
+    let files = match &folder {
+        Some(folder) => Files::open(
+            &folder.path,
+            &working_directory,
+            folder.act_as,
+            folder.read_only,
+        )?,
+        None => {
+            let root = booted.handed.pop().ok_or_else(|| {
+                SandboxError::provider(
+                    "create the sandbox",
+                    "no working directory was handed over",
+                    None,
+                )
+            })?;
+            Files::at(root, &working_directory, drop_to, false)
+        }
+    };
+    Ok(LocalSandbox::new(Inner {
+        capabilities: capabilities(host_network, booted.landlock_abi, ladder.support),
+        link: Link::new(booted.control),
+        init: booted.init,
+        spool: Spool::new(lease.folder().join("spool")),
+        files: Arc::new(files),
+        default_timeout: options.default_timeout.unwrap_or(DEFAULT_TIMEOUT),
+        memory_limited: options.limits.memory_bytes.is_some(),
+        env: options.env,
+        stopped: false.into(),
+        working_directory,
+        id: lease.id().to_owned(),
+        lease,
+    }))
+}
+
+fn folder_error(error: io::Error) -> SandboxError {
+    SandboxError::io("make the sandbox's folder", error)
+}
+
+/// Makes the sandbox's folder. The first sandbox of a factory sweeps.
+async fn take_lease(factory: &LocalSandboxFactory) -> Result<Unwind> {
+    let state = factory.sandboxes();
+    let sweep = factory.swept.set(()).is_ok();
+    let id = format!(
+        "{ID_PREFIX}{}",
+        ulid::Ulid::new().to_string().to_lowercase()
+    );
+    let lease = blocking(move || {
+        if sweep {
+            let swept = lease::sweep(&state)?;
+            if !swept.is_empty() {
+                tracing::info!(?swept, "removed sandboxes of dead owners");
+            }
+        }
+        Lease::take(&state, &id)
+    });
+    lease
+        .await
+        .map(|lease| Unwind(Some(lease)))
+        .map_err(folder_error)
+}
+
+/// Removes the folder of a sandbox that did not come up.
+struct Unwind(Option<Lease>);
+
+impl Unwind {
+    fn get(&self) -> &Lease {
+        self.0.as_ref().expect("kept only at the end")
+    }
+
+    fn keep(mut self) -> Lease {
+        self.0.take().expect("kept once")
+    }
+}
+
+impl Drop for Unwind {
+    fn drop(&mut self) {
+        if let Some(leavings) = self.0.take().and_then(|lease| lease.take_folder())
+            && let Err(error) = leavings.remove()
+        {
+            tracing::warn!(%error, "the folder of a sandbox that did not come up was not removed");
+        }
+    }
+}
+
+fn facts() -> &'static HostFacts {
+    static FACTS: OnceLock<HostFacts> = OnceLock::new();
+    FACTS.get_or_init(HostFacts::gather)
+}
+
+/// An absolute guest path, normalised, that covers nothing that a sandbox needs.
+fn guest_folder(field: &'static str, path: &str) -> Result<String> {
+    let invalid = |reason: &str| SandboxError::InvalidInput {
+        field,
+        value: path.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let relative = path
+        .strip_prefix('/')
+        .ok_or_else(|| invalid("is not an absolute guest path"))?;
+    let parts: Vec<&str> = relative
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .collect();
+    if parts
+        .iter()
+        .any(|part| matches!(*part, "." | "..") || part.contains('\0'))
+    {
+        return Err(invalid("holds `.`, `..` or a NUL: write the plain path"));
+    }
+    let normal = format!("/{}", parts.join("/"));
+    let covered = RESERVED.contains(&normal.as_str())
+        || ["/proc/", "/dev/", "/etc/", "/usr/"]
+            .iter()
+            .any(|system| normal.starts_with(system));
+    if covered {
+        return Err(invalid(
+            "would cover a system folder of the sandbox: use a path such as /workspace or /data",
+        ));
+    }
+    Ok(normal)
+}
+
+fn capabilities(host_network: bool, landlock_abi: u32, limits: LimitSupport) -> Capabilities {
+    let net = if host_network {
+        "host network"
+    } else {
+        "netns"
+    };
+    let landlock = match landlock_abi {
+        0 => "no landlock".to_owned(),
+        abi => format!("landlock abi {abi}"),
+    };
+    let level = format!("userns, mntns, pidns, ipcns, utsns, cgroupns, {net}; seccomp; {landlock}");
+    let mut capabilities = Capabilities::new(
+        Isolation::Namespaces,
+        level,
+        NetworkEnforcement::AllOrNothing,
+    );
+    capabilities.limits = limits;
+    capabilities.background = true;
+    capabilities.snapshots = true;
+    capabilities
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guest_folders_cover_nothing_that_is_needed() {
+        for (path, expect) in [
+            ("/workspace", Some("/workspace")),
+            ("//data//in/", Some("/data/in")),
+            ("/home/agent/project", Some("/home/agent/project")),
+            ("/", None),
+            ("/usr", None),
+            ("/etc/ssl", None),
+            ("/tmp", None),
+            ("relative", None),
+            ("/a/../etc", None),
+        ] {
+            assert_eq!(
+                guest_folder("working_directory", path).ok().as_deref(),
+                expect,
+                "{path}"
+            );
+        }
+    }
+}
