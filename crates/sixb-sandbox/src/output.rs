@@ -104,3 +104,74 @@ impl CapturedStream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn cut(head: &'static [u8], tail: &'static [u8], total_bytes: u64) -> CapturedStream {
+        CapturedStream {
+            head: Bytes::from_static(head),
+            tail: Bytes::from_static(tail),
+            total_bytes,
+            ..CapturedStream::default()
+        }
+    }
+
+    #[test]
+    fn what_was_left_out_is_said_between_head_and_tail() {
+        for (stream, truncated, text) in [
+            (CapturedStream::whole(""), false, ""),
+            (CapturedStream::whole("a\nb"), false, "a\nb"),
+            (cut(b"ab", b"yz", 4), false, "abyz"),
+            (
+                cut(b"ab", b"yz", 104),
+                true,
+                "ab\n[… 100 bytes left out …]\nyz",
+            ),
+            (cut(b"ab", b"", 3), true, "ab\n[… 1 bytes left out …]\n"),
+            (cut(b"a\xff", b"", 2), false, "a\u{FFFD}"),
+        ] {
+            assert_eq!(
+                (stream.truncated(), stream.text().as_str()),
+                (truncated, text),
+                "{stream:?}"
+            );
+        }
+        assert_eq!(CapturedStream::whole("a\n\nb").total_newlines, 2);
+    }
+
+    #[test]
+    fn safe_ids_are_kept_and_others_hashed() {
+        for (call, kept) in [
+            ("call_1", true),
+            ("A-z_9", true),
+            ("", false),
+            ("a/b", false),
+            ("..", false),
+            ("é", false),
+            ("a b", false),
+        ] {
+            assert_eq!(OutputId::for_call(call).as_str() == call, kept, "{call:?}");
+        }
+        assert!(
+            OutputId::for_call(&"a".repeat(64))
+                .as_str()
+                .starts_with("aa")
+        );
+        assert_eq!(OutputId::for_call(&"a".repeat(65)).as_str().len(), 17);
+        assert_ne!(OutputId::for_call("a/b"), OutputId::for_call("a/c"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_call_id_gives_a_safe_file_name(call in any::<String>()) {
+            let id = OutputId::for_call(&call);
+            prop_assert!((1..=64).contains(&id.as_str().len()));
+            prop_assert!(id.as_str().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'));
+            prop_assert_eq!(OutputId::for_call(&call), id);
+        }
+    }
+}
