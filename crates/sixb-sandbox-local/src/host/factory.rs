@@ -13,6 +13,7 @@ use sixb_sandbox::{
 
 use super::{
     HOOKED,
+    cgroup::Delegated,
     lease::{self, PROVIDER},
     make::make,
 };
@@ -36,6 +37,8 @@ pub struct LocalSandboxFactory {
     state: PathBuf,
     helper: Option<PathBuf>,
     pub(super) extra: Vec<Extra>,
+    cgroup: Option<PathBuf>,
+    delegated: Arc<OnceLock<Option<Delegated>>>,
     /// Set by the first creation, which sweeps.
     pub(super) swept: Arc<OnceLock<()>>,
 }
@@ -57,6 +60,8 @@ impl Default for LocalSandboxFactory {
             state: state_folder(),
             helper: None,
             extra: Vec::new(),
+            cgroup: None,
+            delegated: Arc::default(),
             swept: Arc::default(),
         }
     }
@@ -82,6 +87,15 @@ impl LocalSandboxFactory {
         self
     }
 
+    /// Enforces limits on memory and processor time by cgroups below this folder of the cgroup (version 2) file system.
+    /// It must hold no processes, and this user must be allowed to make folders in it. Default: this process's own
+    /// cgroup, where it was delegated so.
+    pub fn cgroup(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cgroup = Some(folder.into());
+        self.delegated = Arc::default();
+        self
+    }
+
     /// Shows a folder of the host at an absolute guest path; nothing inside can change it.
     pub fn read_only_path(self, host: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
         self.path(host.into(), guest.into(), true)
@@ -99,6 +113,24 @@ impl LocalSandboxFactory {
             read_only,
         });
         self
+    }
+
+    /// Where cgroups can be made, if anywhere. A folder that was named and cannot serve is an error.
+    pub(super) fn delegated(&self) -> Result<Option<&Delegated>> {
+        let found = self
+            .delegated
+            .get_or_init(|| Delegated::find(self.cgroup.as_deref()))
+            .as_ref();
+        match (&self.cgroup, found) {
+            (Some(named), None) => Err(SandboxError::InvalidInput {
+                field: "cgroup",
+                value: named.display().to_string(),
+                reason: "cannot hold sandboxes: name an empty cgroup v2 folder that this user may write, with the \
+                         controllers cpu and memory"
+                    .into(),
+            }),
+            (_, found) => Ok(found),
+        }
     }
 
     pub(super) fn sandboxes(&self) -> PathBuf {

@@ -28,6 +28,8 @@ struct Content {
     init_start: u64,
     boot_id: String,
     created_at: u64,
+    #[serde(default)]
+    cgroup: Option<PathBuf>,
 }
 
 /// A sandbox's folder on the host, held by this process for as long as the value lives.
@@ -91,6 +93,7 @@ impl Lease {
             init_start: 0,
             boot_id: boot_id(),
             created_at,
+            cgroup: None,
         };
         let folder = state.join(id);
         fs::rename(&making, &folder)?;
@@ -105,8 +108,9 @@ impl Lease {
         Ok(lease)
     }
 
-    /// Writes down process 1 of the sandbox.
-    pub(super) fn record(&mut self, init_pid: i32) -> io::Result<()> {
+    /// Writes down process 1 of the sandbox, and its cgroup.
+    pub(super) fn record(&mut self, init_pid: i32, cgroup: Option<&Path>) -> io::Result<()> {
+        self.content.cgroup = cgroup.map(Path::to_owned);
         self.content.init_pid = init_pid;
         self.content.init_start = start_time(init_pid).unwrap_or(0);
         self.save()
@@ -163,6 +167,13 @@ pub(super) fn sweep(state: &Path) -> io::Result<Vec<String>> {
         // Holding the lock while removing: two sweeps do not meet.
         let Some(_lock) = &found.lock else { continue };
         found.kill();
+        if let Some(cgroup) = found
+            .content
+            .as_ref()
+            .and_then(|content| content.cgroup.as_deref())
+        {
+            super::cgroup::remove(cgroup);
+        }
         remove_folder(&found.folder)?;
         swept.push(found.id);
     }

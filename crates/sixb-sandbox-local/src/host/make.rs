@@ -12,6 +12,7 @@ use sixb_sandbox::{
 };
 
 use super::{
+    cgroup::Cgroup,
     factory::{LocalSandboxFactory, blocking},
     lease::{self, Lease},
     limits,
@@ -63,7 +64,8 @@ pub(super) async fn make(
         }
     };
     let empty = matches!(options.workspace, None | Some(Workspace::Empty));
-    let ladder = limits::climb(&options.limits, empty)?;
+    let delegated = factory.delegated()?;
+    let ladder = limits::climb(&options.limits, empty, delegated.is_some())?;
     // A bounded disk is memory: then the working directory lives inside, else in a folder of the host.
     let inside = empty && ladder.disk_bytes.is_some();
 
@@ -118,7 +120,19 @@ pub(super) async fn make(
     };
     let mut booted = spawn::boot(&program, &plan).await?;
     let mut lease = lease.keep();
-    lease.record(booted.init.pid).map_err(folder_error)?;
+    let cgroup = match ladder.cgroup.as_ref().zip(delegated) {
+        Some((bounds, delegated)) => {
+            Some(delegated.make(lease.id(), bounds).map_err(cgroup_error)?)
+        }
+        None => None,
+    };
+    lease
+        .record(booted.init.pid, cgroup.as_ref().map(Cgroup::folder))
+        .map_err(folder_error)?;
+    if let Some(cgroup) = &cgroup {
+        // Nothing runs inside yet: all that will is born under the bounds.
+        cgroup.enter(booted.init.pid).map_err(cgroup_error)?;
+    }
     let files = match &folder {
         Some(folder) => Files::open(
             &folder.path,
@@ -141,6 +155,7 @@ pub(super) async fn make(
         capabilities: capabilities(host_network, booted.landlock_abi, ladder.support),
         link: Link::new(booted.control),
         init: booted.init,
+        cgroup,
         spool: Spool::new(lease.folder().join("spool")),
         files: Arc::new(files),
         default_timeout: options.default_timeout.unwrap_or(DEFAULT_TIMEOUT),
@@ -151,6 +166,10 @@ pub(super) async fn make(
         id: lease.id().to_owned(),
         lease,
     }))
+}
+
+fn cgroup_error(error: io::Error) -> SandboxError {
+    SandboxError::io("make the sandbox's cgroup", error)
 }
 
 fn folder_error(error: io::Error) -> SandboxError {

@@ -1,5 +1,6 @@
 //! The host's side: makes sandboxes, talks to their supervisors, cleans up.
 
+mod cgroup;
 mod factory;
 mod image;
 mod lease;

@@ -22,6 +22,7 @@ use tokio::{
 };
 
 use super::{
+    cgroup::Cgroup,
     link::{Event, Link},
     sandbox::Inner,
 };
@@ -59,6 +60,8 @@ pub(super) async fn run(
     let (stderr, stderr_end) = output_pipe().map_err(provider)?;
     inner.check_running()?;
 
+    let memory_kills = || inner.cgroup.as_ref().map_or(0, Cgroup::memory_kills);
+    let kills_before = memory_kills();
     let begin = Instant::now();
     let sent = inner
         .link
@@ -122,6 +125,7 @@ pub(super) async fn run(
             output.timed_out = killed == Some(Killed::Deadline);
             output.oom_killed = match killed {
                 Some(Killed::Memory) => Some(true),
+                _ if !output.success() && memory_kills() > kills_before => Some(true),
                 // It may have failed by itself when the kernel gave it no more.
                 _ if inner.memory_limited && !output.success() => None,
                 _ => Some(false),

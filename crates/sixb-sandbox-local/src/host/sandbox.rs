@@ -20,6 +20,7 @@ use sixb_sandbox::{
 use tokio::sync::{oneshot, watch};
 
 use super::{
+    cgroup::Cgroup,
     lease::{Lease, PROVIDER},
     link::Link,
     run,
@@ -43,6 +44,8 @@ pub(super) struct Inner {
     pub(super) capabilities: Capabilities,
     pub(super) link: Arc<Link>,
     pub(super) init: InitProcess,
+    /// After `init`: a cgroup can be removed once its processes are gone.
+    pub(super) cgroup: Option<Cgroup>,
     pub(super) spool: Spool,
     pub(super) files: Arc<Files>,
     pub(super) lease: Lease,
