@@ -4,6 +4,7 @@
 //! lock when the owner dies, however it dies; no process id has to be trusted for that.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
@@ -28,6 +29,8 @@ struct Content {
     init_start: u64,
     boot_id: String,
     created_at: u64,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
     #[serde(default)]
     cgroup: Option<PathBuf>,
 }
@@ -58,7 +61,11 @@ impl Leavings {
 
 impl Lease {
     /// Makes the folder of sandbox `id` below `state` and takes its lease.
-    pub(super) fn take(state: &Path, id: &str) -> io::Result<Self> {
+    pub(super) fn take(
+        state: &Path,
+        id: &str,
+        labels: BTreeMap<String, String>,
+    ) -> io::Result<Self> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o711)
@@ -93,6 +100,7 @@ impl Lease {
             init_start: 0,
             boot_id: boot_id(),
             created_at,
+            labels,
             cgroup: None,
         };
         let folder = state.join(id);
@@ -263,6 +271,11 @@ impl Found {
             self.init().is_some(),
             content.map_or(0, |content| content.created_at),
         )
+        .labels(
+            content
+                .map(|content| content.labels.clone())
+                .unwrap_or_default(),
+        )
     }
 
     /// Kills process 1 and waits, for at most 5 s, until it is gone.
@@ -351,7 +364,7 @@ mod tests {
     #[test]
     fn a_live_owner_is_left_alone_and_a_dead_one_is_swept() {
         let state = tempfile::tempdir().expect("folder");
-        let lease = Lease::take(state.path(), "sixb-local-a").expect("lease");
+        let lease = Lease::take(state.path(), "sixb-local-a", BTreeMap::new()).expect("lease");
         assert_eq!(sweep(state.path()).expect("sweep"), Vec::<String>::new());
         assert!(list(state.path()).expect("list")[0].owner_alive);
         let folder = lease.folder().to_owned();

@@ -1,7 +1,9 @@
 //! The creation of a sandbox: from options to a plan, from a plan to a running supervisor.
 
 use std::{
+    collections::BTreeMap,
     io,
+    path::Path,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -69,7 +71,7 @@ pub(super) async fn make(
     // A bounded disk is memory: then the working directory lives inside, else in a folder of the host.
     let inside = empty && ladder.disk_bytes.is_some();
 
-    let lease = take_lease(&factory).await?;
+    let lease = take_lease(&factory, options.labels.clone()).await?;
     let drop_to = workspace::drop_to();
     let folder = match inside {
         true => None,
@@ -128,7 +130,7 @@ pub(super) async fn make(
     };
     lease
         .record(booted.init.pid, cgroup.as_ref().map(Cgroup::folder))
-        .map_err(folder_error)?;
+        .map_err(folder_error(lease.folder()))?;
     if let Some(cgroup) = &cgroup {
         // Nothing runs inside yet: all that will is born under the bounds.
         cgroup.enter(booted.init.pid).map_err(cgroup_error)?;
@@ -172,12 +174,25 @@ fn cgroup_error(error: io::Error) -> SandboxError {
     SandboxError::io("make the sandbox's cgroup", error)
 }
 
-fn folder_error(error: io::Error) -> SandboxError {
-    SandboxError::io("make the sandbox's folder", error)
+fn folder_error(state: &Path) -> impl Fn(io::Error) -> SandboxError {
+    let state = state.display().to_string();
+    move |error| {
+        SandboxError::provider(
+            "make the sandbox's folder",
+            format!(
+                "{state}: {error}. Name a state directory that this user may write (XDG_STATE_HOME, or \
+                 LocalSandboxFactory::state_dir)"
+            ),
+            Some(Arc::new(error)),
+        )
+    }
 }
 
 /// Makes the sandbox's folder. The first sandbox of a factory sweeps.
-async fn take_lease(factory: &LocalSandboxFactory) -> Result<Unwind> {
+async fn take_lease(
+    factory: &LocalSandboxFactory,
+    labels: BTreeMap<String, String>,
+) -> Result<Unwind> {
     let state = factory.sandboxes();
     let sweep = factory.swept.set(()).is_ok();
     let id = format!(
@@ -191,12 +206,12 @@ async fn take_lease(factory: &LocalSandboxFactory) -> Result<Unwind> {
                 tracing::info!(?swept, "removed sandboxes of dead owners");
             }
         }
-        Lease::take(&state, &id)
+        Lease::take(&state, &id, labels)
     });
     lease
         .await
         .map(|lease| Unwind(Some(lease)))
-        .map_err(folder_error)
+        .map_err(folder_error(&factory.sandboxes()))
 }
 
 /// Removes the folder of a sandbox that did not come up.

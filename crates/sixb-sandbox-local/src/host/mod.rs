@@ -7,9 +7,11 @@ mod lease;
 mod limits;
 mod link;
 mod make;
+mod request;
 mod run;
 mod sandbox;
 mod spawn;
+mod stdio;
 mod workspace;
 
 use std::sync::atomic::{AtomicBool, Ordering};

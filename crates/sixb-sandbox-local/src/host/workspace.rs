@@ -40,8 +40,15 @@ impl Folder {
         drop_to: Option<HostUser>,
     ) -> Result<Self> {
         match workspace {
-            None | Some(Workspace::Empty) => Self::empty(&lease.join("workspace"), drop_to)
-                .map_err(|error| SandboxError::io("make the working directory", error)),
+            None | Some(Workspace::Empty) => {
+                Self::empty(&lease.join("workspace"), drop_to).map_err(|error| match (error.raw_os_error(), drop_to) {
+                    (Some(libc::EINVAL), Some(user)) => SandboxError::IsolationUnavailable {
+                        what: format!("this root cannot become user {}: that user is not mapped into its user namespace", user.uid),
+                        remedy: "Run as an ordinary user, or map more users into the container".into(),
+                    },
+                    _ => SandboxError::io("make the working directory", error),
+                })
+            }
             Some(Workspace::HostFolder { path, read_only }) => {
                 Self::open(path, *read_only, drop_to)
             }
