@@ -29,7 +29,7 @@ pub use files::{
     LinePosition, ListOptions, SeekLine, Snapshot, SnapshotOptions,
 };
 pub use lazy::LazySandbox;
-pub use network::{AllowedOrigin, NetworkPolicy, Origin};
+pub use network::{AllowedOrigin, DenialReason, NetworkDenial, NetworkPolicy, Origin};
 pub use options::{CreateOptions, ResourceLimits, Workspace};
 pub use output::{CapturedStream, OutputId};
 pub use path::SandboxPath;
