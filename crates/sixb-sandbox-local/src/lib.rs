@@ -17,6 +17,8 @@ mod plan;
 #[cfg(target_os = "linux")]
 mod protocol;
 #[cfg(target_os = "linux")]
+mod relay;
+#[cfg(target_os = "linux")]
 mod supervisor;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;

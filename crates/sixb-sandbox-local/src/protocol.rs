@@ -22,7 +22,6 @@ pub(crate) const MAX_REQUEST: u64 = 4 << 20;
 /// Most descriptors beside one packet (Linux allows 253).
 const MAX_FDS: usize = 200;
 /// Most listeners of one sandbox: they are handed over beside one packet, with the working directory.
-#[expect(dead_code, reason = "the relay comes next")]
 pub(crate) const MAX_LISTENERS: usize = MAX_FDS - 1;
 
 /// Host → supervisor.

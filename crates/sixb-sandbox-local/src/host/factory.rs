@@ -2,6 +2,7 @@
 
 use std::{
     fmt, io,
+    net::SocketAddr,
     path::PathBuf,
     sync::{Arc, OnceLock, atomic::Ordering},
 };
@@ -37,6 +38,7 @@ pub struct LocalSandboxFactory {
     state: PathBuf,
     helper: Option<PathBuf>,
     pub(super) extra: Vec<Extra>,
+    pub(super) gateway: Option<SocketAddr>,
     cgroup: Option<PathBuf>,
     delegated: Arc<OnceLock<Option<Delegated>>>,
     /// Set by the first creation, which sweeps.
@@ -60,6 +62,7 @@ impl Default for LocalSandboxFactory {
             state: state_folder(),
             helper: None,
             extra: Vec::new(),
+            gateway: None,
             cgroup: None,
             delegated: Arc::default(),
             swept: Arc::default(),
@@ -93,6 +96,14 @@ impl LocalSandboxFactory {
     pub fn cgroup(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cgroup = Some(folder.into());
         self.delegated = Arc::default();
+        self
+    }
+
+    /// Lets sandboxes with [`NetworkPolicy::Restricted`](sixb_sandbox::NetworkPolicy::Restricted) reach the project's
+    /// gateway, which listens at this address of the host (its loopback, for example). Inside it is always
+    /// `http://gateway.sixb.internal`, and it needs no place in the list.
+    pub fn gateway(mut self, address: SocketAddr) -> Self {
+        self.gateway = Some(address);
         self
     }
 

@@ -26,6 +26,7 @@ use super::{
 use crate::{
     files::Files,
     plan::{HOME, HostFacts, Plan, View, mount_steps},
+    relay::{self, Relay, RelayPlan},
 };
 
 const WORKING_DIRECTORY: &str = "/workspace";
@@ -51,17 +52,16 @@ pub(super) async fn make(
             .as_deref()
             .unwrap_or(WORKING_DIRECTORY),
     )?;
-    let host_network = match options.network.clone().unwrap_or_default() {
-        NetworkPolicy::None => false,
-        NetworkPolicy::All => true,
-        policy => {
+    let (host_network, relay) = match options.network.as_ref() {
+        None | Some(NetworkPolicy::None) => (false, None),
+        Some(NetworkPolicy::All) => (true, None),
+        Some(NetworkPolicy::Restricted(allowed)) => {
+            (false, Some(relay::plan(allowed, factory.gateway)?))
+        }
+        Some(policy) => {
             return Err(SandboxError::IsolationUnavailable {
-                what: format!(
-                    "the local sandbox cannot limit the network to single origins yet (asked for: {policy:?})"
-                ),
-                remedy:
-                    "Use the network policy `none` or, if the sandbox may reach everything, `all`"
-                        .into(),
+                what: format!("the local sandbox does not know the network policy {policy:?}"),
+                remedy: "Use the network policy `none`, a list of origins, or `all`".into(),
             });
         }
     };
@@ -104,7 +104,7 @@ pub(super) async fn make(
     let view = View {
         hostname: HOSTNAME,
         host_network,
-        hosts: "",
+        hosts: relay.as_ref().map_or("", |relay| &relay.hosts),
         trees: &targets,
         working_directory: inside.then_some(working_directory.as_str()),
         disk_bytes: ladder.disk_bytes,
@@ -117,7 +117,7 @@ pub(super) async fn make(
         host_network,
         hostname: HOSTNAME.to_owned(),
         limits: ladder.limits,
-        listen: Vec::new(),
+        listen: relay.as_ref().map_or_else(Vec::new, RelayPlan::addresses),
         hand_over: inside.then(|| working_directory.clone()),
     };
     let mut booted = spawn::boot(&program, &plan).await?;
@@ -153,16 +153,27 @@ pub(super) async fn make(
             Files::at(root, &working_directory, drop_to, false)
         }
     };
+    let link = Link::new(booted.control);
+    let mut env = options.env;
+    let relay = relay
+        .map(|plan| {
+            relay::fill(&mut env, &plan.env);
+            let end = link.gone().child_token();
+            Relay::start(lease.id(), plan, booted.handed, options.on_denied, end)
+        })
+        .transpose()
+        .map_err(|error| SandboxError::io("start the relay", error))?;
     Ok(LocalSandbox::new(Inner {
         capabilities: capabilities(host_network, booted.landlock_abi, ladder.support),
-        link: Link::new(booted.control),
+        link,
         init: booted.init,
         cgroup,
         spool: Spool::new(lease.folder().join("spool")),
         files: Arc::new(files),
         default_timeout: options.default_timeout.unwrap_or(DEFAULT_TIMEOUT),
         memory_limited: options.limits.memory_bytes.is_some(),
-        env: options.env,
+        env,
+        relay,
         stopped: false.into(),
         working_directory,
         id: lease.id().to_owned(),
@@ -286,11 +297,8 @@ fn capabilities(host_network: bool, landlock_abi: u32, limits: LimitSupport) -> 
         abi => format!("landlock abi {abi}"),
     };
     let level = format!("userns, mntns, pidns, ipcns, utsns, cgroupns, {net}; seccomp; {landlock}");
-    let mut capabilities = Capabilities::new(
-        Isolation::Namespaces,
-        level,
-        NetworkEnforcement::AllOrNothing,
-    );
+    let mut capabilities =
+        Capabilities::new(Isolation::Namespaces, level, NetworkEnforcement::PerOrigin);
     capabilities.limits = limits;
     capabilities.background = true;
     capabilities.snapshots = true;

@@ -26,7 +26,7 @@ use super::{
     run,
     spawn::InitProcess,
 };
-use crate::files::Files;
+use crate::{files::Files, relay::Relay};
 
 /// Every sandbox and every folder in the state directory is named so.
 pub(super) const ID_PREFIX: &str = "sixb-local-";
@@ -48,6 +48,8 @@ pub(super) struct Inner {
     pub(super) cgroup: Option<Cgroup>,
     pub(super) spool: Spool,
     pub(super) files: Arc<Files>,
+    /// The way to the listed origins, where there is a list.
+    pub(super) relay: Option<Relay>,
     pub(super) lease: Lease,
     pub(super) stopped: AtomicBool,
 }
@@ -362,6 +364,9 @@ impl Sandbox for LocalSandbox {
             .map_err(|error| SandboxError::io("stop the sandbox", error))?;
         // Commands in flight resolve once the connection is seen to end.
         self.inner.link.gone().cancelled().await;
+        if let Some(relay) = &self.inner.relay {
+            relay.stop().await;
+        }
         Ok(())
     }
 
