@@ -19,7 +19,11 @@ const NEEDED: &[(&str, &str)] = &[
     ("/usr/include/stdio.h", "libc6-dev"),
     ("/usr/bin/git", "git"),
     ("/usr/bin/jq", "jq"),
+    ("/usr/bin/node", "nodejs"),
+    ("/usr/bin/npm", "npm"),
+    ("/usr/bin/openssl", "openssl"),
     ("/usr/bin/python3", "python3"),
+    ("/usr/bin/pip3", "python3-pip"),
     ("/usr/bin/setpriv", "util-linux"),
 ];
 
