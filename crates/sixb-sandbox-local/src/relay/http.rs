@@ -197,7 +197,6 @@ impl Session {
             Scope::Listed => {
                 let place = place(uri)
                     .ok_or_else(|| Denied("the proxy itself".into(), DenialReason::Request))?;
-                let place = self.shared.policy.named(place);
                 let allowed = self.shared.policy.find(false, &place);
                 (place, allowed)
             }

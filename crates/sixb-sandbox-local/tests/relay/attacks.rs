@@ -70,7 +70,7 @@ impl Record {
         std::thread::spawn(move || {
             for peer in server.incoming() {
                 let Ok(mut peer) = peer else { return };
-                let _ = peer.set_read_timeout(Some(Duration::from_millis(300)));
+                let _ = peer.set_read_timeout(Some(Duration::from_millis(600)));
                 let mut text = Vec::new();
                 let mut buffer = [0; 4096];
                 while let Ok(read @ 1..) = peer.read(&mut buffer) {

@@ -87,21 +87,26 @@ async fn connections_are_bounded_and_the_sandbox_stays_usable() {
     let site = Site::new();
     let mut guest = Guest::of(&site, &["http://allowed.test"]).await;
     let script = r#"
-import socket, time
+import socket, time, urllib.request
 held = [socket.create_connection(("127.0.0.1", 3128)) for _ in range(256)]
-time.sleep(0.5)
-extra = socket.create_connection(("127.0.0.1", 3128))
-print(extra.recv(4096).split(b"\r\n")[:2])
+def one_more():
+    # Silence: the relay was not there yet, and took it.
+    held.append(socket.create_connection(("127.0.0.1", 3128), 2))
+    try: return held[-1].recv(4096)
+    except TimeoutError: return one_more()
+print(one_more().split(b"\r\n")[:2])
 for stream in held: stream.close()
-time.sleep(0.5)
-import urllib.request
-print(urllib.request.urlopen("http://allowed.test/page").read())
+for _ in range(50):
+    try: print(urllib.request.urlopen("http://allowed.test/page").read()); break
+    except OSError: time.sleep(0.2)
 "#;
     assert_eq!(
         guest.python(script).await,
         "[b'HTTP/1.1 403 Forbidden', b'x-sixb-denied: limit']\nb'page\\n'\n"
     );
-    assert_eq!(guest.denied(), ["the proxy limit"]);
+    let denied = guest.denied();
+    let limit = |denial: &String| denial == "the proxy limit";
+    assert!(!denied.is_empty() && denied.iter().all(limit), "{denied:?}");
     guest.done().await;
 }
 
