@@ -13,6 +13,7 @@ use crate::job::Job;
 /// PATH, because that is what a sandbox and an unprivileged user see of them.
 const NEEDED: &[(&str, &str)] = &[
     ("/usr/bin/bash", "bash"),
+    ("/usr/bin/bwrap", "bubblewrap"),
     ("/usr/bin/timeout", "coreutils"),
     ("/usr/bin/curl", "curl"),
     ("/usr/bin/gcc", "gcc"),
