@@ -28,11 +28,11 @@ pub(crate) struct SandboxArgs {
     pub(crate) net: Option<Network>,
 
     /// Memory of all its processes together: 512M, 2G
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) mem: Option<MemorySize>,
 
     /// Longest time the command, call or run may take: 500ms, 30s, 2m
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) timeout: Option<Timeout>,
 
     /// The folder that becomes the working directory, without changes if `:ro` stands behind it
