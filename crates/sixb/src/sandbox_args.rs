@@ -200,7 +200,11 @@ mod tests {
         check(&at("odd:ro:ro"), Ok((&at("odd:ro"), true)));
         check(&at("both:ro"), Ok((&at("both"), true)));
         check(&at("missing"), Err("make it"));
-        check(&at("file"), Err("is a file"));
+        check(&at("missing:ro"), Err("make it"));
+        check(
+            &at("file"),
+            Err("is a file; name the folder that it lies in"),
+        );
         check(Path::new("/"), Err("whole machine"));
         check(Path::new(""), Err("is empty"));
     }

@@ -106,7 +106,7 @@ fn claim(request: &RunRequest, workspace: &Path, run_id: &str) -> Result<Claim, 
                 folder: PathBuf::new(),
                 source: io::Error::new(
                     io::ErrorKind::NotFound,
-                    "neither XDG_STATE_HOME nor HOME is set",
+                    "neither XDG_STATE_HOME nor HOME is set, and the temporary directory has no folder for it",
                 ),
             })?;
     let place = Place::find(&state, Some(workspace)).map_err(|source| RunError::State {

@@ -26,8 +26,8 @@ const FOLDER: &str = "runs-open";
 /// Longest record that is read, in bytes: a path and a dozen names are far below.
 const MAX_RECORD: u64 = 64 << 10;
 
-/// Where sixb keeps what outlives a process and is nobody's workspace: `$XDG_STATE_HOME/sixb`, else `~/.local/state/sixb`.
-/// None without either variable.
+/// Where sixb keeps what outlives a process and is nobody's workspace: `$XDG_STATE_HOME/sixb`, else `~/.local/state/sixb`,
+/// else a folder of this user below the temporary directory. None if that one belongs to somebody else.
 pub fn state_folder() -> Option<PathBuf> {
     let absolute = |name: &str| {
         std::env::var_os(name)
@@ -35,7 +35,34 @@ pub fn state_folder() -> Option<PathBuf> {
             .filter(|path| path.is_absolute())
     };
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
-    Some(state?.join("sixb"))
+    match state {
+        Some(state) => Some(state.join("sixb")),
+        None => temporary_state(&std::env::temp_dir()),
+    }
+}
+
+/// Everybody may write to the temporary directory: a folder that is there already must be this user's.
+#[cfg(unix)]
+fn temporary_state(parent: &Path) -> Option<PathBuf> {
+    use cap_std::fs::{DirBuilder, DirBuilderExt};
+    let uid = {
+        use std::os::unix::fs::MetadataExt;
+        tempfile::tempfile_in(parent).ok()?.metadata().ok()?.uid()
+    };
+    let (name, temporary) = (format!("sixb-{uid}"), open_own(parent).ok()?);
+    // Fails when it is there.
+    let _ = temporary.create_dir_with(&name, DirBuilder::new().mode(0o700));
+    let found = temporary
+        .open_dir_nofollow(&name)
+        .ok()?
+        .dir_metadata()
+        .ok()?;
+    (cap_std::fs::MetadataExt::uid(&found) == uid).then(|| parent.join(name))
+}
+
+#[cfg(not(unix))]
+fn temporary_state(_: &Path) -> Option<PathBuf> {
+    None
 }
 
 /// A folder that was cleaned of what a killed run had added.

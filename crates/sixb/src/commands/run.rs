@@ -74,7 +74,7 @@ pub(super) async fn follow(
         Some(folder) => folder,
         None => state_folder()
             .ok_or_else(|| {
-                anyhow!("there is no place for the transcript: neither XDG_STATE_HOME nor HOME is set; name a folder with --transcripts DIR")
+                anyhow!("there is no place for the transcript: neither XDG_STATE_HOME nor HOME is set, and the temporary directory has no folder for it; name a folder with --transcripts DIR")
             })?
             .join(TRANSCRIPTS),
     };

@@ -133,3 +133,18 @@ fn a_record_can_only_name_what_runs_add() {
     sweep_workspaces(&lab.state()).expect("sweep");
     assert!(lab.work().join("data").exists());
 }
+
+#[test]
+fn without_a_home_the_state_is_in_a_folder_that_is_this_users() {
+    let parent = tempfile::tempdir().expect("folder");
+    let state = temporary_state(parent.path()).expect("state");
+    assert!(state.is_dir());
+    assert_eq!(temporary_state(parent.path()), Some(state.clone()));
+    fs::remove_dir(&state).expect("removed");
+    symlink("/", &state).expect("link");
+    assert_eq!(
+        temporary_state(parent.path()),
+        None,
+        "a link may be anybody's"
+    );
+}
