@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use cap_fs_ext::{DirExt, OpenOptionsFollowExt};
+use cap_fs_ext::{DirExt, MetadataExt, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, OpenOptions};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -218,7 +218,6 @@ enum Locked {
 
 /// Opens and locks a record. One that its owner removes meanwhile is no record any more.
 fn lock(folder: &Dir, name: &str, create: bool) -> io::Result<Locked> {
-    use cap_std::fs::MetadataExt;
     let mut options = OpenOptions::new();
     options
         .read(true)

@@ -104,7 +104,7 @@ fn a_batch_is_answered_in_order_in_one_sandbox() {
     let ended = place.sixb_with_input(&["tool", "--batch"], (lines.join("\n") + "\n").as_bytes());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(
-        ended.elapsed < Duration::from_secs(5),
+        ended.elapsed < Duration::from_secs(25),
         "{:?}",
         ended.elapsed
     );
