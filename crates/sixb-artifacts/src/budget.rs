@@ -106,14 +106,29 @@ impl Budget {
     /// # Errors
     /// [`BudgetError`] when the file or the run would pass its limit. Nothing is reserved then.
     pub fn reserve(&self, bytes: u64) -> Result<Reservation, BudgetError> {
-        let mut reservation = Reservation {
-            budget: self.clone(),
-            bytes: 0,
-            credit: None,
-            ended: false,
-        };
+        let mut reservation = Reservation::empty(self);
         reservation.grow(bytes)?;
         Ok(reservation)
+    }
+
+    /// Reserves `bytes` for a file whose content is known: nothing where it is charged already, however full the budget is.
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve).
+    pub fn reserve_content(&self, digest: &Digest, bytes: u64) -> Result<Reservation, BudgetError> {
+        if bytes > self.limits.file {
+            return Err(BudgetError::File {
+                bytes,
+                limit: self.limits.file,
+            });
+        }
+        if let Some(charge) = self.state().charged.get_mut(digest) {
+            charge.files += 1;
+            let mut reservation = Reservation::empty(self);
+            reservation.held = Some(*digest);
+            return Ok(reservation);
+        }
+        self.reserve(bytes)
     }
 
     /// Reserves `bytes` for a file that will replace one of content `old`: only the difference counts.
@@ -125,12 +140,8 @@ impl Budget {
     /// As [`reserve`](Self::reserve).
     pub fn reserve_over(&self, old: &Digest, bytes: u64) -> Result<Reservation, BudgetError> {
         let credit = self.state().take_file(old);
-        let mut reservation = Reservation {
-            budget: self.clone(),
-            bytes: 0,
-            credit,
-            ended: false,
-        };
+        let mut reservation = Reservation::empty(self);
+        reservation.credit = credit;
         reservation.grow(bytes)?;
         Ok(reservation)
     }
@@ -185,10 +196,23 @@ pub struct Reservation {
     budget: Budget,
     bytes: u64,
     credit: Option<Credit>,
+    /// Content that was charged before and is counted once more for this file.
+    held: Option<Digest>,
+    /// There is nothing to give back.
     ended: bool,
 }
 
 impl Reservation {
+    fn empty(budget: &Budget) -> Self {
+        Self {
+            budget: budget.clone(),
+            bytes: 0,
+            credit: None,
+            held: None,
+            ended: false,
+        }
+    }
+
     /// Sets `more` bytes aside, before they are taken in.
     ///
     /// # Errors
@@ -225,6 +249,11 @@ impl Reservation {
 
     /// Charges the file: once for each content, however many files have it. A file that it replaces is charged no more.
     pub fn commit(mut self, digest: Digest) {
+        if self.held == Some(digest) {
+            self.ended = true;
+            return;
+        }
+        self.release_held();
         self.ended = true;
         let (bytes, credit) = (self.bytes, self.credit.take());
         let mut state = self.budget.state();
@@ -232,6 +261,14 @@ impl Reservation {
         let credit = credit.map_or(0, |credit| credit.bytes);
         state.used -= credit.saturating_sub(bytes);
         state.add_file(digest, bytes);
+    }
+
+    fn release_held(&mut self) {
+        if let Some(digest) = self.held.take() {
+            let mut state = self.budget.state();
+            let freed = state.take_file(&digest).map_or(0, |credit| credit.bytes);
+            state.used -= freed;
+        }
     }
 
     /// Bytes of a file of this size that the replaced file's charge does not cover.
@@ -245,6 +282,7 @@ impl Drop for Reservation {
         if self.ended {
             return;
         }
+        self.release_held();
         let extra = self.beyond_credit(self.bytes);
         let mut state = self.budget.state();
         state.used -= extra;

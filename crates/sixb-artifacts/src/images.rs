@@ -7,8 +7,6 @@ mod left_out;
 mod limits;
 mod resize;
 mod structure;
-#[cfg(test)]
-mod tests;
 mod watch;
 
 pub use fit::{FittedImage, fit_image, fit_image_blocking};

@@ -15,7 +15,8 @@ pub mod pdf;
 pub mod projection;
 mod run_files;
 
-// pub mod store;
+#[cfg(feature = "store")]
+pub mod store;
 
 pub use artifact_path::{ARTIFACTS_DIR, artifact_path};
 pub use budget::{Budget, BudgetError, BudgetLimits, Reservation};

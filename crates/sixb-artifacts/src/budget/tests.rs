@@ -94,6 +94,34 @@ fn equal_content_is_charged_once() {
 }
 
 #[test]
+fn known_content_is_free_in_a_full_budget() {
+    let budget = budget(15, 15);
+    budget.reserve(15).expect("fits").commit(digest(1));
+    drop(
+        budget
+            .reserve_content(&digest(1), 15)
+            .expect("charged before"),
+    );
+    budget
+        .reserve_content(&digest(1), 15)
+        .expect("charged before")
+        .commit(digest(1));
+    assert!(budget.reserve_content(&digest(2), 1).is_err());
+    assert!(
+        budget.reserve_content(&digest(1), 16).is_err(),
+        "a file is bounded all the same"
+    );
+    assert_eq!(budget.used(), 15);
+    // Both files of this content are counted: one replaced frees nothing, both do.
+    assert!(budget.reserve_over(&digest(1), 1).is_err());
+    let held = budget
+        .reserve_content(&digest(1), 15)
+        .expect("charged before");
+    drop(held);
+    assert_eq!(budget.used(), 15);
+}
+
+#[test]
 fn overwriting_charges_the_difference() {
     for (old, new, used) in [(10, 12, 12), (10, 4, 4), (10, 10, 10), (0, 5, 5)] {
         let budget = budget(15, 15);
