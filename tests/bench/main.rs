@@ -8,6 +8,7 @@
     reason = "benchmarks start floors on the host and lay out their files"
 )]
 
+mod artifacts;
 mod bash_view;
 mod crowd;
 mod figure;
@@ -20,6 +21,9 @@ mod whole;
 use figure::Report;
 
 fn main() {
+    if artifacts::is_child() {
+        return;
+    }
     // cargo adds `--bench`; what is left is a filter.
     let filter: Vec<String> = std::env::args()
         .skip(1)
@@ -33,6 +37,7 @@ fn main() {
         read::run(&mut report).await;
         bash_view::run(&mut report).await;
         whole::run(&mut report).await;
+        artifacts::run(&mut report).await;
         crowd::run(&mut report).await;
     });
     report.end();

@@ -48,7 +48,7 @@ enum Task {
     Escape,
     /// Measure the figures that the project promises, in release mode, each against its floor
     Bench {
-        /// Groups of figures: start, output, read, bash, whole, crowd; all when none is named
+        /// Groups of figures: start, output, read, bash, whole, artifacts, crowd; all when none is named
         filter: Vec<String>,
     },
 }
