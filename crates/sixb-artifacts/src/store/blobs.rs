@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use object_store::{ObjectStore, ObjectStoreExt, path::Path, signer::Signer};
+use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 
 use super::BlobError;
 use crate::Digest;
@@ -34,7 +34,8 @@ use crate::Digest;
 pub struct BlobStore {
     pub(super) store: Arc<dyn ObjectStore>,
     /// Signs download links, where the store can.
-    pub(super) signer: Option<Arc<dyn Signer>>,
+    #[cfg(any(feature = "aws", feature = "gcp", feature = "azure"))]
+    pub(super) signer: Option<Arc<dyn object_store::signer::Signer>>,
     /// How long files live, once links are allowed.
     pub(super) links: Option<Duration>,
     /// Everything lies below.
@@ -52,6 +53,7 @@ impl BlobStore {
     pub fn new(store: Arc<dyn ObjectStore>) -> Self {
         Self {
             store,
+            #[cfg(any(feature = "aws", feature = "gcp", feature = "azure"))]
             signer: None,
             links: None,
             root: Path::default(),
@@ -64,7 +66,8 @@ impl BlobStore {
         Self::new(Arc::new(object_store::memory::InMemory::new()))
     }
 
-    pub(super) fn with_signer(mut self, signer: Arc<dyn Signer>) -> Self {
+    #[cfg(any(feature = "aws", feature = "gcp", feature = "azure"))]
+    pub(super) fn with_signer(mut self, signer: Arc<dyn object_store::signer::Signer>) -> Self {
         self.signer = Some(signer);
         self
     }

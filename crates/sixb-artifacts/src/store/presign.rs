@@ -5,7 +5,6 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use object_store::signer::SignedUrlOptions;
 use url::Url;
 
 use super::{BlobError, BlobStore};
@@ -73,17 +72,14 @@ impl BlobStore {
         valid_for: Duration,
         disposition: Disposition,
     ) -> Result<Presigned, BlobError> {
-        const UNSUPPORTED: BlobError = BlobError::Unsupported {
-            what: "this store does not sign the name and type of a download: serve it yourself",
-        };
         let Some(lifetime) = self.links else {
             return Err(BlobError::Unsupported {
                 what: "links that the store signs are off: see BlobStore::with_presigned_links",
             });
         };
-        let Some(signer) = &self.signer else {
+        if !self.signs() {
             return Err(UNSUPPORTED);
-        };
+        }
         let gone = || BlobError::NotFound {
             blob_id: file.blob_id(),
         };
@@ -97,25 +93,61 @@ impl BlobStore {
         if valid_for.is_zero() {
             return Err(gone());
         }
-        let (media_type, disposition) = headers(file, disposition);
+        let url = self
+            .sign(file, valid_for, headers(file, disposition))
+            .await?;
+        Ok(Presigned {
+            url,
+            expires: now + valid_for,
+        })
+    }
+
+    #[cfg(any(feature = "aws", feature = "gcp", feature = "azure"))]
+    fn signs(&self) -> bool {
+        self.signer.is_some()
+    }
+
+    #[cfg(not(any(feature = "aws", feature = "gcp", feature = "azure")))]
+    fn signs(&self) -> bool {
+        false
+    }
+
+    #[cfg(any(feature = "aws", feature = "gcp", feature = "azure"))]
+    async fn sign(
+        &self,
+        file: &FileRef,
+        valid_for: Duration,
+        headers: (String, String),
+    ) -> Result<Url, BlobError> {
+        use object_store::signer::{Method, SignedUrlOptions};
+        let Some(signer) = &self.signer else {
+            return Err(UNSUPPORTED);
+        };
+        let (media_type, disposition) = headers;
         let options = SignedUrlOptions::new().with_query([
             ("response-content-type", media_type),
             ("response-content-disposition", disposition),
         ]);
         let key = self.key(&file.digest());
         match signer
-            .signed_url_opts(object_store::signer::Method::GET, &key, valid_for, &options)
+            .signed_url_opts(Method::GET, &key, valid_for, &options)
             .await
         {
-            Ok(url) => Ok(Presigned {
-                url,
-                expires: now + valid_for,
-            }),
+            Ok(url) => Ok(url),
             Err(object_store::Error::NotSupported { .. }) => Err(UNSUPPORTED),
             Err(error) => Err(self.failed("signing a link", error)),
         }
     }
+
+    #[cfg(not(any(feature = "aws", feature = "gcp", feature = "azure")))]
+    async fn sign(&self, _: &FileRef, _: Duration, _: (String, String)) -> Result<Url, BlobError> {
+        Err(UNSUPPORTED)
+    }
 }
+
+const UNSUPPORTED: BlobError = BlobError::Unsupported {
+    what: "this store does not sign the name and type of a download: serve it yourself",
+};
 
 /// `Content-Type` and `Content-Disposition` of the answer.
 fn headers(file: &FileRef, disposition: Disposition) -> (String, String) {

@@ -1,4 +1,4 @@
-//! A real S3 wire for tests: moto, from PyPI, in an environment of its own below `target/`; and a faulty line to it.
+//! A real S3 wire for tests: moto, from PyPI, in a folder below `target/`; and a faulty line to it.
 
 use std::{
     fs::{self, File},
@@ -38,21 +38,22 @@ impl S3Server {
     }
 
     fn spawn() -> Self {
-        let mut child = Command::new(environment().join("bin/python"))
+        let packages = packages();
+        let mut child = Command::new("python3")
             .arg(SERVE)
+            .env("PYTHONPATH", &packages)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .expect("the S3 server starts");
         let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped"))
-            .read_line(&mut line)
-            .expect("a line");
+        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+        stdout.read_line(&mut line).expect("a line");
         let port = line.trim().parse().unwrap_or_else(|_| {
             panic!(
                 "the S3 server gave no port: remove {} and run again",
-                environment().display()
+                packages.display()
             )
         });
         Self { child, port }
@@ -100,13 +101,17 @@ pub(crate) async fn request(port: u16, line: &str, body: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// The Python environment, made once for these requirements. Tests in other processes wait for whoever makes it.
-fn environment() -> PathBuf {
-    let requirements = fs::read(REQUIREMENTS).expect("requirements");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
-        "s3-server-{}",
-        &Digest::of(&requirements).hex()[..12]
-    ));
+/// The server's packages, installed once for these requirements and this Python. Tests in other processes wait for
+/// whoever installs them. Into a folder by pip alone: `venv` is a package of its own on Debian.
+fn packages() -> PathBuf {
+    let mut key = fs::read(REQUIREMENTS).expect("requirements");
+    let version = Command::new("python3")
+        .arg("-VV")
+        .output()
+        .expect("python3 starts");
+    key.extend(version.stdout);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("s3-server-{}", &Digest::of(&key).hex()[..12]));
     let ready = folder.join("ready");
     if ready.exists() {
         return folder;
@@ -116,21 +121,25 @@ fn environment() -> PathBuf {
     if ready.exists() {
         return folder;
     }
-    let pip = folder.join("bin/pip");
     let _ = fs::remove_dir_all(&folder);
-    let made = run(Command::new("python3").args(["-m", "venv"]).arg(&folder)).and_then(|()| {
-        run(Command::new(&pip).args([
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "-r",
-            REQUIREMENTS,
-        ]))
-    });
-    if let Err(problem) = made {
+    let arguments = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-warn-script-location",
+    ];
+    let mut pip = Command::new("python3");
+    pip.args(arguments)
+        .arg("--target")
+        .arg(&folder)
+        .args(["--requirement", REQUIREMENTS]);
+    if let Err(problem) = run(&mut pip) {
         panic!(
             "the tests of S3 need a server from PyPI, and installing it failed:\n{problem}\nInstall it by hand:\n\
-             sudo apt-get install -y python3-venv && python3 -m venv {0} && {0}/bin/pip install -r {REQUIREMENTS} && touch {0}/ready",
+             sudo apt-get install -y python3-pip && python3 -m pip install --target {0} --requirement {REQUIREMENTS} && \
+             touch {0}/ready",
             folder.display()
         );
     }
