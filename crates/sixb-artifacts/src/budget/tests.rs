@@ -216,19 +216,21 @@ proptest! {
             match step {
                 0 => open.extend(budget.reserve(bytes).ok().map(|reservation| (reservation, bytes))),
                 1 => { open.pop(); }
-                2 => if let Some((reservation, counted)) = open.last_mut() {
-                    if reservation.grow(bytes).is_ok() { *counted += bytes; }
+                2 => if let Some((reservation, counted)) = open.last_mut()
+                    && reservation.grow(bytes).is_ok()
+                {
+                    *counted += bytes;
                 },
                 3 => if let Ok(reservation) = budget.reserve(size(content)) {
                     reservation.commit(digest(content));
                     files.push(content);
                 },
-                _ => if let Some(old) = files.last().copied() {
-                    if let Ok(reservation) = budget.reserve_over(&digest(old), size(content)) {
-                        files.pop();
-                        reservation.commit(digest(content));
-                        files.push(content);
-                    }
+                _ => if let Some(old) = files.last().copied()
+                    && let Ok(reservation) = budget.reserve_over(&digest(old), size(content))
+                {
+                    files.pop();
+                    reservation.commit(digest(content));
+                    files.push(content);
                 },
             }
             let contents: std::collections::BTreeSet<u32> = files.iter().copied().collect();

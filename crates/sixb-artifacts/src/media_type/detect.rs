@@ -67,19 +67,15 @@ fn reconcile(
 ) -> Result<MediaType, Contradiction> {
     let canonical = alias(declared);
     let special = |special: bool| special && !has_signature(&canonical) && !canonical.is_textual();
-    if canonical == found {
-        Ok(found)
-    } else if canonical.is_textual() && is_text(bytes) {
-        Ok(declared.clone())
-    } else if may_hold(&found)
+    let is_prose = canonical.is_textual() && is_text(bytes);
+    let is_inside = may_hold(&found)
         .iter()
-        .any(|start| special(canonical.as_str().starts_with(start)))
-    {
-        Ok(declared.clone())
-    } else if found == MediaType::TIFF && special(canonical.kind() == "image") {
-        Ok(declared.clone())
-    } else if canonical == MediaType::ZIP && zip_inside(&found) {
+        .any(|start| special(canonical.as_str().starts_with(start)));
+    let is_raw = found == MediaType::TIFF && special(canonical.kind() == "image");
+    if canonical == found || canonical == MediaType::ZIP && zip_inside(&found) {
         Ok(found)
+    } else if is_prose || is_inside || is_raw {
+        Ok(declared.clone())
     } else {
         Err(Contradiction {
             declared: declared.clone(),

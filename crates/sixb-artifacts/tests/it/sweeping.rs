@@ -76,10 +76,10 @@ async fn a_put_that_returned_is_not_taken_by_a_sweep_of_older_blobs() {
         let sweeper = tokio::spawn({
             let (blobs, over) = (blobs.clone(), over.clone());
             async move {
-                let mut removed = 0;
+                let (mut removed, never) = (0, CancellationToken::new());
                 while !over.load(Ordering::Relaxed) {
-                    let swept = blobs.sweep(|_| false, AGE, &CancellationToken::new());
-                    removed += swept.await.expect("swept").removed;
+                    let swept = blobs.sweep(|_| false, AGE, &never).await;
+                    removed += swept.expect("swept").removed;
                     tokio::task::yield_now().await;
                 }
                 removed
