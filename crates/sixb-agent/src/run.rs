@@ -8,7 +8,9 @@ mod event;
 mod feed;
 mod finish;
 mod outcome;
+mod output;
 mod request;
+mod start;
 mod step;
 mod steps;
 mod stop;
@@ -22,6 +24,7 @@ use std::{
 
 use futures::{Stream, StreamExt, stream::BoxStream};
 use sixb_sandbox::SandboxFactory;
+use sixb_tools::Connectors;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -34,8 +37,13 @@ pub use event::{CallStatus, RunEvent, RunState};
 pub use outcome::{Diagnostic, FailureKind, Outcome, RunStatus, SavedFile, Severity};
 pub use request::{RunError, RunRequest};
 
-use crate::{agent::Agent, transcript::Writer};
+use crate::{
+    agent::Agent,
+    telemetry::{self, RunAttributes},
+    transcript::{Replay, Writer},
+};
 use feed::Feed;
+use output::OutputCheck;
 use stop::Stop;
 
 /// A run that goes on: a stream of [`RunEvent`]s.
@@ -106,19 +114,20 @@ pub(crate) struct Job {
     pub(crate) project_id: String,
     pub(crate) agent: Arc<Agent>,
     pub(crate) sandboxes: Arc<dyn SandboxFactory>,
+    pub(crate) connectors: Connectors,
     /// Fires when the project closes.
     pub(crate) closing: CancellationToken,
     pub(crate) request: RunRequest,
 }
 
-/// Checks the request, begins the transcript and spawns the run.
+/// Checks the request, begins the transcript or goes on with it, and spawns the run.
 pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError> {
     job.request.check()?;
-    let id = format!("run_{}", ulid::Ulid::new().to_string().to_lowercase());
-    let transcript = match &job.request.transcripts {
-        None => None,
-        Some(folder) => Some(Writer::create(folder, &id)?),
-    };
+    let output = job.request.output_schema.as_ref().map(OutputCheck::compile);
+    let output = output
+        .transpose()
+        .map_err(|problem| RunError::InvalidSchema { problem })?;
+    let (id, transcript, past) = transcript(&job.request).await?;
     let cancel = job.request.cancel.child_token();
     let (sender, receiver) = mpsc::channel(256);
     let (outcome_sender, outcome) = oneshot::channel();
@@ -129,10 +138,18 @@ pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError>
     );
     let feed = Feed::new(sender, transcript, stop.clone());
     let label = job.agent.model();
-    let (closing, job_agent) = (job.closing.clone(), job.request.agent.clone());
-    let engine = engine::Engine::new(id.clone(), job, feed, stop);
+    let span = telemetry::run_span(&RunAttributes {
+        run_id: &id,
+        project_id: &job.project_id,
+        agent_id: &job.agent.id,
+        agent_name: &job.agent.name,
+        thread_id: job.request.thread_id.as_deref(),
+        kind: job.request.kind,
+        model: &label,
+    });
+    let closing = job.closing.clone();
+    let engine = engine::Engine::new(id.clone(), job, past, output, feed, stop);
     let cancel_on_close = cancel.clone();
-    let span = tracing::info_span!("run", run_id = id, agent_id = job_agent);
     let work = async move {
         // Held to the end: its drop tells that the sandbox is gone.
         let _gone: oneshot::Sender<()> = gone_sender;
@@ -150,6 +167,43 @@ pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError>
         _cancel_on_drop: cancel.clone().drop_guard(),
         cancel,
     })
+}
+
+/// The run's id and transcript; of a resumed run also what it has said so far.
+async fn transcript(
+    request: &RunRequest,
+) -> Result<(String, Option<Writer>, Option<Replay>), RunError> {
+    let Some(run_id) = request.resume.clone() else {
+        let id = format!("run_{}", ulid::Ulid::new().to_string().to_lowercase());
+        let writer = match &request.transcripts {
+            None => None,
+            Some(folder) => Some(Writer::create(folder, &id)?),
+        };
+        return Ok((id, writer, None));
+    };
+    let impossible = |problem: &str| RunError::NotResumable {
+        run_id: run_id.clone(),
+        problem: problem.to_owned(),
+    };
+    let Some(folder) = request.transcripts.clone() else {
+        return Err(impossible("the request names no folder of transcripts"));
+    };
+    let id = run_id.clone();
+    // A long transcript takes its time to read.
+    let opened = tokio::task::spawn_blocking(move || Writer::reopen(&folder, &id)).await;
+    let (writer, past) = opened.map_err(|_| impossible("the runtime shuts down"))??;
+    if past.completed() {
+        return Err(impossible(
+            "it is completed; go on with its conversation instead",
+        ));
+    }
+    if past.agent_id != request.agent {
+        return Err(impossible(&format!(
+            "it is a run of agent `{}`, not of `{}`",
+            past.agent_id, request.agent
+        )));
+    }
+    Ok((run_id, Some(writer), Some(past)))
 }
 
 /// Events as they come, then the outcome, then, in silence, the end of the sandbox.

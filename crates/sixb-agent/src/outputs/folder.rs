@@ -45,6 +45,10 @@ impl Folder {
         let partial = self.partial.join(self.begun.to_string());
         self.begun += 1;
         let begin = async {
+            if self.begun == 1 {
+                // What a killed process left of the same run.
+                let _ = fs::remove_dir_all(&self.partial).await;
+            }
             fs::create_dir_all(&self.partial).await?;
             fs::create_dir_all(&self.target).await?;
             fs::File::create_new(&partial).await

@@ -9,17 +9,19 @@ use std::{
 
 use futures::FutureExt;
 use sixb_sandbox::{CreateOptions, LazySandbox, SandboxError};
-use sixb_tools::RunInfo;
+use sixb_tools::{RunInfo, RunKind};
 use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    Diagnostic, Job, Outcome, RunState, calls::Lent, denials, feed::Feed, finish, steps, stop::Stop,
+    Diagnostic, Job, Outcome, RunState, RunStatus, calls::Lent, denials, feed::Feed, finish,
+    output::OutputCheck, start::Start, steps, stop::Stop,
 };
 use crate::{
     agent::Agent,
     model::ModelLabel,
-    transcript::RecordBody,
+    telemetry,
+    transcript::Replay,
     workspace::{BootReport, ForeignOutputs, RunSandboxes, layout::Identity},
 };
 
@@ -28,7 +30,11 @@ pub(super) struct Engine {
     pub(super) run_id: String,
     pub(super) agent: Arc<Agent>,
     pub(super) model: ModelLabel,
-    pub(super) task: String,
+    pub(super) kind: RunKind,
+    /// What the steps begin with.
+    pub(super) start: Start,
+    /// What the answer has to fit.
+    pub(super) output: Option<OutputCheck>,
     /// The folder that output files go to.
     pub(super) outputs: Option<PathBuf>,
     /// There is an output directory in the sandbox.
@@ -44,12 +50,20 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Begins the boot: needs a tokio runtime.
-    pub(super) fn new(run_id: String, job: Job, feed: Feed, stop: Stop) -> Self {
+    pub(super) fn new(
+        run_id: String,
+        job: Job,
+        past: Option<Replay>,
+        output: Option<OutputCheck>,
+        feed: Feed,
+        stop: Stop,
+    ) -> Self {
         let Job {
             project_id,
             agent,
             sandboxes,
-            request,
+            connectors,
+            mut request,
             ..
         } = job;
         let mut info = RunInfo::new(&run_id, &agent.id, request.kind);
@@ -57,19 +71,34 @@ impl Engine {
             info = info.thread(thread);
         }
         // Told here, so that the boot, which begins below, cannot come before it.
-        feed.state_now(RunState::Started {
-            run_id: run_id.clone(),
-            project_id: project_id.clone(),
-            agent_id: agent.id.clone(),
-            thread_id: request.thread_id.clone(),
-            kind: request.kind,
-            model: agent.model(),
-            max_steps: agent.max_steps,
-            timeout_ms: millis(stop.limit),
-        });
-        feed.record(RecordBody::User {
-            text: request.task.clone(),
-        });
+        let history = std::mem::take(&mut request.history);
+        let start = match past {
+            Some(past) => {
+                let resumed = RunState::Resumed {
+                    run_id: run_id.clone(),
+                    agent_id: agent.id.clone(),
+                    model: agent.model(),
+                    steps: past.steps,
+                    interrupted: u32::try_from(past.interrupted.len()).unwrap_or(u32::MAX),
+                    timeout_ms: millis(stop.limit),
+                };
+                Start::resumed(history, past, resumed, &feed)
+            }
+            None => {
+                let started = RunState::Started {
+                    run_id: run_id.clone(),
+                    project_id: project_id.clone(),
+                    agent_id: agent.id.clone(),
+                    thread_id: request.thread_id.clone(),
+                    kind: request.kind,
+                    model: agent.model(),
+                    max_steps: agent.max_steps,
+                    timeout_ms: millis(stop.limit),
+                    output_schema: request.output_schema.clone(),
+                };
+                Start::new(history, request.message(), started, &feed)
+            }
+        };
         let identity = Identity {
             project_id,
             agent_id: agent.id.clone(),
@@ -93,12 +122,15 @@ impl Engine {
         let sandbox = LazySandbox::boot(Arc::new(factory), options);
         Self {
             model: agent.model(),
+            kind: request.kind,
             lent: Lent {
                 tools: agent.tools.clone(),
                 run: Arc::new(info),
                 sandbox,
+                connectors,
             },
-            task: request.task,
+            start,
+            output,
             outputs: request.outputs,
             has_outputs,
             foreign,
@@ -123,6 +155,11 @@ impl Engine {
         // A model is foreign code: its panic must not skip the end of the sandbox.
         let steps = AssertUnwindSafe(steps::run(&self)).catch_unwind().await;
         let (status, said) = steps.unwrap_or_else(|panic| steps::panicked(&*panic));
+        let span = tracing::Span::current();
+        telemetry::used(&span, said.usage);
+        if status != RunStatus::Completed {
+            telemetry::failed_in(&span, status.as_str());
+        }
         let files = finish::collect(&self, &status).await;
         self.feed
             .state(RunState::Finished {
@@ -135,6 +172,7 @@ impl Engine {
             run_id: self.run_id.clone(),
             status,
             text: said.text,
+            output: said.output,
             steps: said.steps,
             model: self.model.clone(),
             usage: said.usage,

@@ -6,6 +6,7 @@ mod strict;
 mod walk;
 mod wire;
 
+pub use crate::validate::SchemaCheck;
 pub use flatten::{SchemaError, flatten};
 pub use strict::NotStrict;
 pub use wire::{anthropic, gemini, mcp, openai, openai_strict, without_strict_nulls};
