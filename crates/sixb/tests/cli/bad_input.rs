@@ -76,7 +76,7 @@ fn commands() {
         (&["run", " "], &["TASK", "say what"]),
         (
             &["run", "hi"],
-            &["--script is missing", "--script FILE", "sixb demo"],
+            &["--model is missing", "--script FILE", "sixb demo"],
         ),
         (
             &["run", "--script", "missing.json", "hi"],
@@ -123,7 +123,7 @@ fn settings() {
         (
             "[agents.a]\nmodel = \"openai/gpt-5.5\"",
             run,
-            &["sixb.toml: agents.a.model", "openai/gpt-5.5", "script:FILE"],
+            &["sixb.toml: agents.a.model", "openai/gpt-5.5", "AI_GATEWAY_API_KEY"],
         ),
         (
             "[agents.a]\nmodel = \"script:gone.json\"",
