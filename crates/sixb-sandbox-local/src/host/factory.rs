@@ -3,7 +3,7 @@
 use std::{
     fmt, io,
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock, atomic::Ordering},
 };
 
@@ -144,6 +144,10 @@ impl LocalSandboxFactory {
         }
     }
 
+    pub(super) fn state(&self) -> &Path {
+        &self.state
+    }
+
     pub(super) fn sandboxes(&self) -> PathBuf {
         self.state.join("sandboxes").join(PROVIDER)
     }
@@ -223,9 +227,21 @@ impl SandboxFactory for LocalSandboxFactory {
 
     async fn sweep(&self) -> Result<Vec<String>> {
         let state = self.sandboxes();
-        blocking(move || lease::sweep(&state))
+        let swept = blocking(move || lease::sweep(&state))
             .await
-            .map_err(|error| SandboxError::io("sweep sandboxes", error))
+            .map_err(|error| SandboxError::io("sweep sandboxes", error))?;
+        match swept.failed.first() {
+            None => Ok(swept.ids),
+            Some((folder, error)) => Err(SandboxError::provider(
+                "sweep sandboxes",
+                format!(
+                    "{} cannot be removed: {error}. Remove it by hand; {} others were removed",
+                    folder.display(),
+                    swept.ids.len()
+                ),
+                None,
+            )),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod run;
 mod sandbox;
 mod spawn;
 mod stdio;
+mod user;
 mod workspace;
 
 use std::sync::atomic::{AtomicBool, Ordering};
