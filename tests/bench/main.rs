@@ -8,6 +8,7 @@
     reason = "benchmarks start floors on the host and lay out their files"
 )]
 
+mod agent;
 mod bash_view;
 mod crowd;
 mod figure;
@@ -34,6 +35,7 @@ fn main() {
         bash_view::run(&mut report).await;
         whole::run(&mut report).await;
         crowd::run(&mut report).await;
+        agent::run(&mut report).await;
     });
     report.end();
 }

@@ -123,7 +123,11 @@ fn settings() {
         (
             "[agents.a]\nmodel = \"openai/gpt-5.5\"",
             run,
-            &["sixb.toml: agents.a.model", "openai/gpt-5.5", "AI_GATEWAY_API_KEY"],
+            &[
+                "sixb.toml: agents.a.model",
+                "openai/gpt-5.5",
+                "AI_GATEWAY_API_KEY",
+            ],
         ),
         (
             "[agents.a]\nmodel = \"script:gone.json\"",
