@@ -37,8 +37,9 @@ struct Choice {
 
 #[derive(Debug, Default, Deserialize)]
 struct Delta {
+    /// Text, or a list of parts.
     #[serde(default)]
-    content: Option<String>,
+    content: Value,
     #[serde(default)]
     refusal: Option<String>,
     #[serde(default, deserialize_with = "or_default")]
@@ -86,11 +87,33 @@ struct Open {
     arguments: String,
 }
 
+impl Open {
+    /// Whether its arguments are complete.
+    fn is_whole(&self) -> bool {
+        serde_json::from_str::<serde::de::IgnoredAny>(&self.arguments).is_ok()
+    }
+}
+
+/// Text as a string, or as a list of parts of which some are text; thoughts are not the answer.
+fn text_of(content: Value) -> String {
+    match content {
+        Value::String(text) => text,
+        Value::Array(parts) => parts
+            .iter()
+            .filter(|part| part["type"] == "text")
+            .filter_map(|part| part["text"].as_str())
+            .collect(),
+        _ => String::new(),
+    }
+}
+
 /// What came of a stream so far.
 #[derive(Debug, Default)]
 pub(super) struct Step {
     /// By place; the order of the keys is the order of the calls.
     calls: BTreeMap<u64, Open>,
+    /// Where the pieces of an index belong, if not to its own place.
+    moved: BTreeMap<u64, u64>,
     bytes: usize,
     usage: Option<Usage>,
     finish: Option<FinishReason>,
@@ -145,22 +168,22 @@ impl Step {
         for piece in choice.delta.tool_calls {
             self.piece(piece)?;
         }
-        let text = [choice.delta.content, choice.delta.refusal];
-        let text: String = text.into_iter().flatten().collect();
+        let mut text = text_of(choice.delta.content);
+        text.push_str(&choice.delta.refusal.unwrap_or_default());
         self.begun |= !text.is_empty();
         Ok((!text.is_empty()).then_some(text))
     }
 
     fn piece(&mut self, piece: CallPiece) -> Result<(), Failure> {
         self.begun = true;
-        let id = piece.id.unwrap_or_default();
-        let place = self.place(piece.index, &id);
+        let id = piece.id.clone().unwrap_or_default();
+        let name = piece.function.name.clone().unwrap_or_default();
+        let place = self.place(&piece, &id, &name);
         if place >= MAX_CALL_COUNT as u64 || self.calls.len() > MAX_CALL_COUNT {
             return Err(Failure::malformed(format!(
                 "more than {MAX_CALL_COUNT} tool calls in one step"
             )));
         }
-        let name = piece.function.name.unwrap_or_default();
         let arguments = match piece.function.arguments {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text,
@@ -182,25 +205,33 @@ impl Step {
         Ok(())
     }
 
-    /// Where a piece belongs: by its index, unless its id says that a server gives every call the same one, or none.
-    fn place(&self, index: Option<u64>, id: &str) -> u64 {
-        let last = self.calls.last_key_value();
-        let new = last.map_or(0, |(place, _)| place + 1);
-        if let Some(known) = self
+    /// Where a piece belongs. By its index, unless its id or name says that a new call begins: there are servers that give
+    /// every call the same index, or none, and servers that give no ids.
+    fn place(&mut self, piece: &CallPiece, id: &str, name: &str) -> u64 {
+        let last = self.calls.last_key_value().map(|(place, _)| *place);
+        let new = last.map_or(0, |place| place + 1);
+        let same_id = |(_, open): &(&u64, &Open)| !id.is_empty() && open.id == id;
+        if let Some((place, _)) = self.calls.iter().find(same_id) {
+            return *place;
+        }
+        let place = match piece.index {
+            Some(index) => *self.moved.get(&index).unwrap_or(&index),
+            None => last.unwrap_or(0),
+        };
+        let begins = self
             .calls
-            .iter()
-            .find(|(_, open)| !id.is_empty() && open.id == id)
-        {
-            return *known.0;
+            .get(&place)
+            .is_some_and(|open| match id.is_empty() {
+                false => !open.id.is_empty(),
+                true => !name.is_empty() && open.is_whole(),
+            });
+        if !begins {
+            return place;
         }
-        match index {
-            Some(index) => match self.calls.get(&index) {
-                Some(open) if !id.is_empty() && !open.id.is_empty() => new,
-                _ => index,
-            },
-            None if id.is_empty() => last.map_or(0, |(place, _)| *place),
-            None => new,
+        if let Some(index) = piece.index {
+            self.moved.insert(index, new);
         }
+        new
     }
 
     /// The end of the stream: calls, usage and the reason.
@@ -352,6 +383,19 @@ mod tests {
                 ],
             ),
             (
+                "all with index 0, in pieces",
+                &[
+                    piece(
+                        json!({"index": 0, "id": "a", "function": {"name": "bash", "arguments": ""}}),
+                    ),
+                    piece(json!({"index": 0, "function": {"arguments": "{\"x\":1}"}})),
+                    piece(
+                        json!({"index": 0, "id": "b", "function": {"name": "bash", "arguments": "{"}}),
+                    ),
+                    piece(json!({"index": 0, "function": {"arguments": "}"}})),
+                ],
+            ),
+            (
                 "no index, arguments as an object",
                 &[
                     piece(json!({"id": "a", "function": {"name": "bash", "arguments": {"x": 1}}})),
@@ -376,6 +420,31 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn calls_without_ids_are_told_apart_and_parts_are_text() {
+        let call = |arguments: &str| {
+            delta(
+                json!({"tool_calls": [{"index": 0, "id": "", "function": {"name": "bash", "arguments": arguments}}]}),
+            )
+        };
+        let parts = json!({"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Hi"}]});
+        let (text, events) = play(&[
+            delta(parts),
+            call("{\"x\""),
+            call(":1}"),
+            call("{}"),
+            finish("stop"),
+        ]);
+        let arguments: Vec<_> = calls(events)
+            .into_iter()
+            .map(|(.., arguments)| arguments)
+            .collect();
+        assert_eq!(
+            (text.as_str(), &arguments[..]),
+            ("Hi", &["{\"x\":1}".to_owned(), "{}".to_owned()][..])
+        );
     }
 
     #[test]

@@ -112,11 +112,8 @@ mod tests {
             parser.push(piece, &mut events)?;
         }
         events.extend(parser.end()?);
-        let text = |event| String::from_utf8_lossy(&Vec::from(event)).into_owned();
-        Ok(events
-            .into_iter()
-            .map(|event: Vec<u8>| text(event))
-            .collect())
+        let text = |event: Vec<u8>| String::from_utf8_lossy(&event).into_owned();
+        Ok(events.into_iter().map(text).collect())
     }
 
     #[test]

@@ -103,8 +103,8 @@ impl RunRequest {
     ///
     /// - It is the same run, with the same id, agent and transcript (`transcripts` is the folder that `past` was read
     ///   from); steps are counted on, up to as many more as its agent allows, and time begins anew.
-    /// - No call is made again. One without a result is told as interrupted. Tools that must not act twice can use
-    ///   the run id and the call id as an idempotency key.
+    /// - No call is made again. One without a result is told as interrupted. Tools that must not act twice have
+    ///   [`ToolContext::idempotency_key`](sixb_tools::ToolContext::idempotency_key).
     /// - Its sandbox is new. The model is told that files that were not published are gone.
     /// - Of a conversation, set [`history`](Self::history) again: a transcript holds its own turn.
     pub fn resume(past: &Replay, transcripts: impl Into<PathBuf>) -> Self {

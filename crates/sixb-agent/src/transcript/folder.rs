@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::{Replay, TranscriptError};
-use crate::model::Message;
+use super::{FILE_NAME, Reader, RecordBody, Replay, TranscriptError};
+use crate::{model::Message, run::RunState};
 
 /// Runs that are looked at, newest first: a folder may hold years of them.
 const MAX_RUNS: usize = 10_000;
@@ -63,11 +63,11 @@ pub fn thread(
         if before.is_some_and(|before| run.as_str() >= before) {
             continue;
         }
+        if !is_of(folder, run, thread_id) {
+            continue;
+        }
         match Replay::read(folder, run) {
-            Ok(replay) if replay.thread_id.as_deref() == Some(thread_id) => {
-                turns.push(replay.messages)
-            }
-            Ok(_) => {}
+            Ok(replay) => turns.push(replay.messages),
             Err(error) => tracing::debug!("passed over: {error}"),
         }
         if turns.len() == MAX_TURNS {
@@ -75,4 +75,14 @@ pub fn thread(
         }
     }
     Ok(turns.into_iter().rev().flatten().collect())
+}
+
+/// By the first record alone: a folder has many runs, and a thread few of them.
+fn is_of(folder: &Path, run: &str, thread: &str) -> bool {
+    let reader = Reader::open(folder.join(run).join(FILE_NAME));
+    let first = reader.ok().and_then(|mut reader| reader.next()?.ok());
+    matches!(
+        first.map(|record| record.body),
+        Some(RecordBody::State { state: RunState::Started { thread_id: Some(of), .. } }) if of == thread
+    )
 }
