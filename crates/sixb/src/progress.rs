@@ -251,12 +251,16 @@ impl Progress {
             count(outcome.files.len(), "file"),
             seconds(outcome.elapsed),
         );
+        let tokens = match (outcome.usage.input_tokens, outcome.usage.output_tokens) {
+            (0, 0) => String::new(),
+            (read, written) => format!(", {read} tokens read and {written} written"),
+        };
         let how = match &outcome.status {
             RunStatus::Completed => paint(GREEN, "done"),
             status => paint(RED, status.as_str()),
         };
         self.say(&format!(
-            "{how}: {totals}, model {}",
+            "{how}: {totals}{tokens}, model {}",
             plain(&outcome.model.to_string())
         ));
         if let Some(transcript) = &outcome.transcript {

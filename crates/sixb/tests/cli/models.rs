@@ -68,7 +68,12 @@ fn a_model_behind_http_calls_tools_and_answers() {
         (Some(0), "It is 42.\nReally.\n"),
         "{ended:?}"
     );
-    for part in ["model test/m", "bash env", "done: 2 steps, 1 tool call"] {
+    for part in [
+        "model test/m",
+        "bash env",
+        "done: 2 steps, 1 tool call",
+        "22 tokens read and 10 written",
+    ] {
         assert!(
             ended.stderr.contains(part),
             "{part:?} is missing: {}",
