@@ -7,6 +7,7 @@ mod engine;
 mod event;
 mod feed;
 mod finish;
+mod kept;
 mod outcome;
 mod output;
 mod request;
@@ -40,7 +41,6 @@ pub use request::{RunError, RunRequest};
 use crate::{
     agent::Agent,
     telemetry::{self, RunAttributes},
-    transcript::{Replay, Writer},
 };
 use feed::Feed;
 use output::OutputCheck;
@@ -120,14 +120,18 @@ pub(crate) struct Job {
     pub(crate) request: RunRequest,
 }
 
-/// Checks the request, begins the transcript or goes on with it, and spawns the run.
+/// Checks the request, opens what the run keeps on the host and spawns the run.
 pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError> {
     job.request.check()?;
     let output = job.request.output_schema.as_ref().map(OutputCheck::compile);
     let output = output
         .transpose()
         .map_err(|problem| RunError::InvalidSchema { problem })?;
-    let (id, transcript, past) = transcript(&job.request).await?;
+    let id = match &job.request.resume {
+        Some(id) => id.clone(),
+        None => format!("run_{}", ulid::Ulid::new().to_string().to_lowercase()),
+    };
+    let mut kept = kept::open(&job.request, &id).await?;
     let cancel = job.request.cancel.child_token();
     let (sender, receiver) = mpsc::channel(256);
     let (outcome_sender, outcome) = oneshot::channel();
@@ -136,7 +140,7 @@ pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError>
         cancel.clone(),
         job.request.timeout.unwrap_or(job.agent.timeout),
     );
-    let feed = Feed::new(sender, transcript, stop.clone());
+    let feed = Feed::new(sender, kept.transcript.take(), stop.clone());
     let label = job.agent.model();
     let span = telemetry::run_span(&RunAttributes {
         run_id: &id,
@@ -148,7 +152,7 @@ pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError>
         model: &label,
     });
     let closing = job.closing.clone();
-    let engine = engine::Engine::new(id.clone(), job, past, output, feed, stop);
+    let engine = engine::Engine::new(id.clone(), job, kept, output, feed, stop);
     let cancel_on_close = cancel.clone();
     let work = async move {
         // Held to the end: its drop tells that the sandbox is gone.
@@ -167,43 +171,6 @@ pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError>
         _cancel_on_drop: cancel.clone().drop_guard(),
         cancel,
     })
-}
-
-/// The run's id and transcript; of a resumed run also what it has said so far.
-async fn transcript(
-    request: &RunRequest,
-) -> Result<(String, Option<Writer>, Option<Replay>), RunError> {
-    let Some(run_id) = request.resume.clone() else {
-        let id = format!("run_{}", ulid::Ulid::new().to_string().to_lowercase());
-        let writer = match &request.transcripts {
-            None => None,
-            Some(folder) => Some(Writer::create(folder, &id)?),
-        };
-        return Ok((id, writer, None));
-    };
-    let impossible = |problem: &str| RunError::NotResumable {
-        run_id: run_id.clone(),
-        problem: problem.to_owned(),
-    };
-    let Some(folder) = request.transcripts.clone() else {
-        return Err(impossible("the request names no folder of transcripts"));
-    };
-    let id = run_id.clone();
-    // A long transcript takes its time to read.
-    let opened = tokio::task::spawn_blocking(move || Writer::reopen(&folder, &id)).await;
-    let (writer, past) = opened.map_err(|_| impossible("the runtime shuts down"))??;
-    if past.completed() {
-        return Err(impossible(
-            "it is completed; go on with its conversation instead",
-        ));
-    }
-    if past.agent_id != request.agent {
-        return Err(impossible(&format!(
-            "it is a run of agent `{}`, not of `{}`",
-            past.agent_id, request.agent
-        )));
-    }
-    Ok((run_id, Some(writer), Some(past)))
 }
 
 /// Events as they come, then the outcome, then, in silence, the end of the sandbox.

@@ -2,7 +2,6 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    path::PathBuf,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -15,14 +14,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     Diagnostic, Job, Outcome, RunState, RunStatus, calls::Lent, denials, feed::Feed, finish,
-    output::OutputCheck, start::Start, steps, stop::Stop,
+    kept::Kept, output::OutputCheck, start::Start, steps, stop::Stop,
 };
 use crate::{
     agent::Agent,
     model::ModelLabel,
+    outputs::Folder,
     telemetry,
-    transcript::Replay,
-    workspace::{BootReport, ForeignOutputs, RunSandboxes, layout::Identity},
+    workspace::{BootReport, Claim, ForeignOutputs, RunSandboxes, layout::Identity},
 };
 
 /// What stays the same during a run.
@@ -36,7 +35,9 @@ pub(super) struct Engine {
     /// What the answer has to fit.
     pub(super) output: Option<OutputCheck>,
     /// The folder that output files go to.
-    pub(super) outputs: Option<PathBuf>,
+    pub(super) outputs: Option<Arc<Folder>>,
+    /// The right to write to a workspace that outlives the run.
+    pub(super) claim: Option<Arc<Claim>>,
     /// There is an output directory in the sandbox.
     pub(super) has_outputs: bool,
     pub(super) lent: Lent,
@@ -53,7 +54,7 @@ impl Engine {
     pub(super) fn new(
         run_id: String,
         job: Job,
-        past: Option<Replay>,
+        kept: Kept,
         output: Option<OutputCheck>,
         feed: Feed,
         stop: Stop,
@@ -72,7 +73,7 @@ impl Engine {
         }
         // Told here, so that the boot, which begins below, cannot come before it.
         let history = std::mem::take(&mut request.history);
-        let start = match past {
+        let start = match kept.past {
             Some(past) => {
                 let resumed = RunState::Resumed {
                     run_id: run_id.clone(),
@@ -114,6 +115,7 @@ impl Engine {
         let factory = RunSandboxes {
             inner: sandboxes,
             report: report(feed.clone()),
+            claim: kept.claim.clone(),
             foreign: Arc::clone(&foreign),
             identity: Arc::new(identity.clone()),
         };
@@ -131,7 +133,8 @@ impl Engine {
             },
             start,
             output,
-            outputs: request.outputs,
+            outputs: kept.outputs,
+            claim: kept.claim,
             has_outputs,
             foreign,
             feed,

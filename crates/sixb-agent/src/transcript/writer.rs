@@ -1,14 +1,19 @@
 //! Appends records to the file of one run.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions, TryLockError},
+    fs::{File, TryLockError},
     io::{Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
+use cap_std::fs::OpenOptions;
+
 use super::{FILE_NAME, Record, RecordBody, Replay, TranscriptError};
-use crate::timestamp::rfc3339;
+use crate::{
+    outputs::place::{Place, enter},
+    timestamp::rfc3339,
+};
 
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -19,24 +24,26 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Makes `<folder>/<run id>/transcript.jsonl`, which must not exist.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the transcript is a file of the host"
-    )]
-    pub(crate) fn create(folder: &Path, run_id: &str) -> Result<Self, TranscriptError> {
-        let folder = folder.join(run_id);
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        builder
-            .create(&folder)
-            .map_err(|source| failed("create", &folder, source))?;
+    /// Makes `<folder>/<run id>/transcript.jsonl`, which must not exist. From then on the file is what is open, not its
+    /// name.
+    pub(crate) fn create(
+        place: &Place,
+        shown: &Path,
+        run_id: &str,
+    ) -> Result<Self, TranscriptError> {
+        let folder = shown.join(run_id);
+        let dir = place
+            .open()
+            .and_then(|(dir, _)| enter(&dir, run_id.as_ref()))
+            .map_err(|source| failed("create", &folder, source))?
+            .0;
         let path = folder.join(FILE_NAME);
         let mut options = OpenOptions::new();
         options.append(true).create_new(true);
-        let file = options
-            .open(&path)
-            .map_err(|source| failed("create", &path, source))?;
+        let file = dir
+            .open_with(FILE_NAME, &options)
+            .map_err(|source| failed("create", &path, source))?
+            .into_std();
         lock(&file, &path)?;
         Ok(Self {
             file,
@@ -48,21 +55,24 @@ impl Writer {
 
     /// Goes on with the transcript of a run: the lock first, so that what is read then is all there is. What is left of
     /// a line that was cut off is taken away.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the transcript is a file of the host"
-    )]
-    pub(crate) fn reopen(folder: &Path, run_id: &str) -> Result<(Self, Replay), TranscriptError> {
-        let path = folder.join(run_id).join(FILE_NAME);
-        // Opened by its reader first, which checks the id and that there is a transcript at all.
-        Replay::read(folder, run_id)?;
+    pub(crate) fn reopen(
+        place: &Place,
+        shown: &Path,
+        run_id: &str,
+    ) -> Result<(Self, Replay), TranscriptError> {
+        // Checks the id and that there is a transcript at all, before anything is made.
+        Replay::read(shown, run_id)?;
+        let path = shown.join(run_id).join(FILE_NAME);
         let mut options = OpenOptions::new();
         options.append(true).read(true);
-        let file = options
-            .open(&path)
-            .map_err(|source| failed("open", &path, source))?;
+        let file = place
+            .open()
+            .and_then(|(dir, _)| enter(&dir, run_id.as_ref()))
+            .and_then(|(dir, _)| dir.open_with(FILE_NAME, &options))
+            .map_err(|source| failed("open", &path, source))?
+            .into_std();
         lock(&file, &path)?;
-        let replay = Replay::read(folder, run_id)?;
+        let replay = Replay::read(shown, run_id)?;
         if replay.torn {
             let whole = whole_lines(&file).map_err(|source| failed("read", &path, source))?;
             file.set_len(whole)

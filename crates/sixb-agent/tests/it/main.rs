@@ -7,7 +7,6 @@ mod kinds;
 mod limits;
 mod resume;
 mod support;
-mod telemetry;
 mod transcript;
 #[cfg(feature = "openai")]
 mod wire;

@@ -1,4 +1,4 @@
-//! `sixb runs`: what ran in this folder, and going on with what did not complete.
+//! `sixb runs`: what ran, and going on with what did not complete.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use sixb_agent::{
     transcript::{self, FILE_NAME, Reader, Replay},
 };
 
-use super::run::{self, TRANSCRIPTS};
+use super::run::{start, transcripts};
 use crate::{
     agents,
     cli::{RunsCommand, RunsListArgs, RunsResumeArgs, RunsShowArgs},
@@ -33,14 +33,16 @@ pub(super) async fn run(command: RunsCommand, config: &Config) -> Result<Exit> {
 }
 
 fn list(args: &RunsListArgs) -> Result<Exit> {
-    let runs = transcript::runs(TRANSCRIPTS)?;
+    let folder = transcripts(args.transcripts.as_deref())?;
+    let runs = transcript::runs(&folder)?;
     if runs.is_empty() && !args.json {
         terminal::note(&format!(
-            "no run has left a transcript in {TRANSCRIPTS} here"
+            "no run has left a transcript in {}",
+            folder.display()
         ));
     }
     for id in runs.iter().rev().take(args.limit) {
-        let run = match Replay::read(TRANSCRIPTS, id) {
+        let run = match Replay::read(&folder, id) {
             Ok(run) => run,
             Err(error) => {
                 terminal::note(&error.to_string());
@@ -71,14 +73,15 @@ fn list(args: &RunsListArgs) -> Result<Exit> {
 }
 
 fn show(args: &RunsShowArgs) -> Result<Exit> {
-    let id = find(&args.run)?;
+    let folder = transcripts(args.transcripts.as_deref())?;
+    let id = find(&folder, &args.run)?;
     if args.json {
-        for record in Reader::open(Path::new(TRANSCRIPTS).join(&id).join(FILE_NAME))? {
+        for record in Reader::open(folder.join(&id).join(FILE_NAME))? {
             stdout::json(&record?)?;
         }
         return Ok(Exit::OK);
     }
-    let run = Replay::read(TRANSCRIPTS, &id)?;
+    let run = Replay::read(&folder, &id)?;
     let line = |text: String| stdout::line(&terminal::plain(&text));
     line(format!(
         "{} of agent {}, model {}, began {}",
@@ -129,8 +132,9 @@ fn show(args: &RunsShowArgs) -> Result<Exit> {
 }
 
 async fn resume(args: RunsResumeArgs, config: &Config) -> Result<Exit> {
-    let id = find(&args.run)?;
-    let past = Replay::read(TRANSCRIPTS, &id)?;
+    let folder = transcripts(args.output.transcripts.as_deref())?;
+    let id = find(&folder, &args.run)?;
+    let past = Replay::read(&folder, &id)?;
     if past.completed() {
         let remedy = match &past.thread_id {
             Some(thread) => format!("go on with `sixb run --thread {thread} TASK`"),
@@ -141,16 +145,16 @@ async fn resume(args: RunsResumeArgs, config: &Config) -> Result<Exit> {
     // A folder that defines no agents has one without saying so.
     let agent = (!config.agents.is_empty()).then_some(past.agent_id.as_str());
     let (project, _) = agents::project(config, agent, &args.model)?;
-    let mut request = RunRequest::resume(&past, TRANSCRIPTS);
+    let mut request = RunRequest::resume(&past, &folder);
     if let Some(thread) = &past.thread_id {
-        request = request.history(transcript::thread(TRANSCRIPTS, thread, Some(&id))?);
+        request = request.history(transcript::thread(&folder, thread, Some(&id))?);
     }
-    run::start(&project, request, args.output, args.sandbox, config).await
+    start(&project, request, args.output, args.sandbox, config).await
 }
 
 /// The one run whose id is, or ends with, what was typed.
-fn find(typed: &str) -> Result<String> {
-    let runs = transcript::runs(TRANSCRIPTS)?;
+fn find(folder: &Path, typed: &str) -> Result<String> {
+    let runs = transcript::runs(folder)?;
     if runs.iter().any(|run| run == typed) {
         return Ok(typed.to_owned());
     }
@@ -165,7 +169,8 @@ fn find(typed: &str) -> Result<String> {
             ending.len()
         ))),
         _ => Err(usage(format!(
-            "RUN {typed:?}: no run of {TRANSCRIPTS} has this id; `sixb runs list` shows them"
+            "RUN {typed:?}: no run in {} has this id; `sixb runs list` shows them",
+            folder.display()
         ))),
     }
 }

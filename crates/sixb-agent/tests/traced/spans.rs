@@ -3,10 +3,14 @@
 use serde_json::json;
 use sixb_agent::RunRequest;
 
-use crate::support::{Fault, Recorder, project};
+use crate::{
+    recorder::Recorder,
+    support::{Fault, project},
+};
 
 #[tokio::test]
 async fn a_run_its_requests_and_its_calls_are_spans() {
+    let _alone = crate::LISTENING.lock().await;
     let recorder = Recorder::default();
     let lines = recorder.lines();
     let _tracing = tracing::subscriber::set_default(recorder);
