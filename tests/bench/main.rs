@@ -9,6 +9,7 @@
 )]
 
 mod artifacts;
+mod agent;
 mod bash_view;
 mod crowd;
 mod figure;
@@ -39,6 +40,7 @@ fn main() {
         whole::run(&mut report).await;
         artifacts::run(&mut report).await;
         crowd::run(&mut report).await;
+        agent::run(&mut report).await;
     });
     report.end();
 }

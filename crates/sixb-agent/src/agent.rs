@@ -6,7 +6,7 @@ use sixb_tools::{Tool, ToolRegistry, ToolSpec};
 
 use crate::{
     model::{Model, ModelLabel},
-    project::BuildError,
+    project::{BuildError, check_id},
 };
 
 /// Steps of a run, unless the agent says otherwise.
@@ -22,6 +22,7 @@ pub struct Agent {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) instructions: String,
+    pub(crate) groups: Vec<String>,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) tools: ToolRegistry,
     pub(crate) specs: Arc<[ToolSpec]>,
@@ -38,6 +39,7 @@ impl Agent {
             id: id.into(),
             name: None,
             instructions: String::new(),
+            groups: Vec::new(),
             model: None,
             tools: Vec::new(),
             sandbox_tools: true,
@@ -55,6 +57,11 @@ impl Agent {
     /// What people call it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The groups whose rights it has in the project API.
+    pub fn groups(&self) -> &[String] {
+        &self.groups
     }
 
     /// Which model it asks.
@@ -75,6 +82,7 @@ pub struct AgentBuilder {
     id: String,
     name: Option<String>,
     instructions: String,
+    groups: Vec<String>,
     model: Option<Arc<dyn Model>>,
     tools: Vec<Arc<dyn Tool>>,
     sandbox_tools: bool,
@@ -99,6 +107,12 @@ impl AgentBuilder {
     /// What it is for and how it should work: part of the system prompt.
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = instructions.into();
+        self
+    }
+
+    /// Adds it to groups, whose rights it has in the project API. Their names follow the same rule as its id.
+    pub fn groups<G: Into<String>>(mut self, groups: impl IntoIterator<Item = G>) -> Self {
+        self.groups.extend(groups.into_iter().map(Into::into));
         self
     }
 
@@ -158,6 +172,12 @@ impl AgentBuilder {
         if self.timeout.is_zero() {
             return Err(limit("timeout", "is 0: an agent needs some time"));
         }
+        let mut groups = self.groups;
+        for group in &groups {
+            check_id("group", group)?;
+        }
+        groups.sort_unstable();
+        groups.dedup();
         let builtin = if self.sandbox_tools {
             sixb_tools::sandbox_tools()
         } else {
@@ -174,6 +194,7 @@ impl AgentBuilder {
             name: self.name.unwrap_or_else(|| agent.clone()),
             id: agent,
             instructions: self.instructions,
+            groups,
             model,
             specs: tools.specs().cloned().collect(),
             tools,

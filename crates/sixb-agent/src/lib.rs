@@ -3,11 +3,14 @@
 
 mod agent;
 pub mod model;
+#[cfg(feature = "openai")]
+mod openai;
 mod outputs;
 mod project;
 mod prompt;
 mod run;
 mod scripted;
+mod telemetry;
 mod timestamp;
 pub mod transcript;
 mod workspace;
@@ -15,6 +18,10 @@ mod workspace;
 pub use agent::{Agent, AgentBuilder, DEFAULT_MAX_CONTEXT, DEFAULT_MAX_STEPS, DEFAULT_TIMEOUT};
 #[doc(no_inline)]
 pub use model::{Model, ModelError, ModelLabel, Usage};
+#[cfg(feature = "openai")]
+pub use openai::{
+    AI_GATEWAY_BASE_URL, Endpoint, OPENAI_BASE_URL, OpenAiError, OpenAiModel, OpenAiModelBuilder,
+};
 pub use project::{BuildError, Sixb, SixbBuilder};
 pub use run::{
     CallStatus, Diagnostic, FailureKind, Outcome, Run, RunError, RunEvent, RunRequest, RunState,

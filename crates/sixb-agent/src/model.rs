@@ -3,8 +3,10 @@
 use std::{
     fmt::{Debug, Display},
     sync::Arc,
+    time::Duration,
 };
 
+use bytes::Bytes;
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 /// - **Cancellation.** When `cancel` fires, or the stream is dropped, the connection is dropped too. A stream that ends
 ///   because of `cancel` ends with [`ModelError::Cancelled`].
 /// - **Memory between requests: none.** All a model knows of a run is in the request.
-/// - **Retries** are the model's own, bounded, and only before its first event.
+/// - **Retries** are the model's own, bounded, told as [`ModelEvent::Retry`], and only before anything of the answer.
 /// - `Display` shows the name, and no secret.
 pub trait Model: Debug + Display + Send + Sync + 'static {
     /// What it is called: `openai/gpt-5.5`, `scripted`, ….
@@ -28,6 +30,11 @@ pub trait Model: Debug + Display + Send + Sync + 'static {
 
     /// Whether its answers are written beforehand. Shown wherever the model is named.
     fn is_scripted(&self) -> bool {
+        false
+    }
+
+    /// Whether it understands images in a request. One that does not is told that there was one.
+    fn takes_images(&self) -> bool {
         false
     }
 
@@ -46,6 +53,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn is_scripted(&self) -> bool {
         (**self).is_scripted()
+    }
+
+    fn takes_images(&self) -> bool {
+        (**self).takes_images()
     }
 
     fn stream(
@@ -97,9 +108,9 @@ pub struct ModelRequest {
     pub system: String,
     /// The conversation so far, oldest first.
     pub messages: Vec<Message>,
-    /// What it may call; empty in the last step.
+    /// What it may call; in the last step, what it could call before.
     pub tools: Arc<[ToolSpec]>,
-    /// No step follows: it has to answer now.
+    /// No step follows: it has to answer now, and may call nothing.
     pub last_step: bool,
 }
 
@@ -135,6 +146,8 @@ pub enum Message {
     User {
         /// The text.
         text: String,
+        /// What it shows besides.
+        images: Vec<ImagePart>,
     },
     /// Said by the model: one step.
     Assistant {
@@ -145,6 +158,47 @@ pub enum Message {
     },
     /// What came of one call.
     Tool(ToolResult),
+}
+
+impl Message {
+    /// What the user says, without images.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User {
+            text: text.into(),
+            images: Vec::new(),
+        }
+    }
+}
+
+/// An image that goes to a model.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImagePart {
+    /// `image/png`, `image/jpeg`, ….
+    pub media_type: String,
+    /// The encoded image.
+    pub data: Bytes,
+}
+
+impl ImagePart {
+    /// An image. Whoever makes one has checked that type and size suit models.
+    pub fn new(media_type: impl Into<String>, data: impl Into<Bytes>) -> Self {
+        Self {
+            media_type: media_type.into(),
+            data: data.into(),
+        }
+    }
+}
+
+impl Debug for ImagePart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "ImagePart({}, {} bytes)",
+            self.media_type,
+            self.data.len()
+        )
+    }
 }
 
 /// A tool call as the model made it.
@@ -244,6 +298,15 @@ pub enum ModelEvent {
     ToolCall(ToolCall),
     /// What the request used; several are summed.
     Usage(Usage),
+    /// The request is made again after a pause; nothing of the answer has come yet.
+    Retry {
+        /// Which attempt follows, from 2.
+        attempt: u32,
+        /// How long the pause is.
+        wait: Duration,
+        /// Why.
+        reason: String,
+    },
     /// The step is over.
     Finished {
         /// Why.
@@ -321,7 +384,7 @@ pub enum ModelError {
     /// The answer is longer than the run accepts.
     #[error("the model's {what} is over its limit of {limit} bytes")]
     TooLong {
-        /// `text` or `tool calls` of one step.
+        /// `text`, `tool calls`, `stream` or `event` of one step.
         what: &'static str,
         /// In bytes.
         limit: usize,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use sixb_sandbox::SandboxFactory;
-use sixb_tools::ToolBuildError;
+use sixb_tools::{Connector, Connectors, ToolBuildError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -18,6 +18,7 @@ pub struct Sixb(Arc<Inner>);
 struct Inner {
     project_id: String,
     sandboxes: Arc<dyn SandboxFactory>,
+    connectors: Connectors,
     agents: BTreeMap<String, Arc<Agent>>,
     runs: TaskTracker,
     closing: CancellationToken,
@@ -29,6 +30,7 @@ impl Sixb {
         SixbBuilder {
             project_id: project_id.into(),
             sandboxes: None,
+            connectors: Vec::new(),
             agents: Vec::new(),
         }
     }
@@ -70,6 +72,7 @@ impl Sixb {
             project_id: project.project_id.clone(),
             agent: agent.clone(),
             sandboxes: project.sandboxes.clone(),
+            connectors: project.connectors.clone(),
             closing: project.closing.clone(),
             request,
         };
@@ -89,6 +92,7 @@ impl fmt::Debug for Sixb {
         f.debug_struct("Sixb")
             .field("project_id", &self.0.project_id)
             .field("sandboxes", &self.0.sandboxes)
+            .field("connectors", &self.0.connectors)
             .field("agents", &self.0.agents.keys().collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
@@ -100,6 +104,7 @@ impl fmt::Debug for Sixb {
 pub struct SixbBuilder {
     project_id: String,
     sandboxes: Option<Arc<dyn SandboxFactory>>,
+    connectors: Vec<Connector>,
     agents: Vec<AgentBuilder>,
 }
 
@@ -112,6 +117,13 @@ impl SixbBuilder {
     /// [`sandboxes`](Self::sandboxes) for a factory that is shared already.
     pub fn shared_sandboxes(mut self, factory: Arc<dyn SandboxFactory>) -> Self {
         self.sandboxes = Some(factory);
+        self
+    }
+
+    /// Adds a connector. Tools of any agent reach its client by
+    /// [`ToolContext::connector`](sixb_tools::ToolContext::connector), all the same one.
+    pub fn connector(mut self, connector: Connector) -> Self {
+        self.connectors.push(connector);
         self
     }
 
@@ -131,6 +143,10 @@ impl SixbBuilder {
         if self.agents.is_empty() {
             return Err(BuildError::NoAgents);
         }
+        let connectors =
+            Connectors::new(self.connectors).map_err(|error| BuildError::DuplicateConnector {
+                connector: error.name,
+            })?;
         let mut agents = BTreeMap::new();
         for agent in self.agents {
             check_id("agent", agent.id())?;
@@ -145,6 +161,7 @@ impl SixbBuilder {
         Ok(Sixb(Arc::new(Inner {
             project_id: self.project_id,
             sandboxes,
+            connectors,
             agents,
             runs: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -153,7 +170,7 @@ impl SixbBuilder {
 }
 
 /// Ids become folder names, variables and URL segments: one narrow rule fits them all.
-fn check_id(what: &'static str, id: &str) -> Result<(), BuildError> {
+pub(crate) fn check_id(what: &'static str, id: &str) -> Result<(), BuildError> {
     let rest = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let first = id
         .bytes()
@@ -184,7 +201,7 @@ pub enum BuildError {
     /// An id breaks the rule.
     #[error("{what} id {id:?}: use a letter or digit, then up to 63 letters, digits, `_` or `-`")]
     InvalidId {
-        /// `project` or `agent`.
+        /// `project`, `agent` or `group`.
         what: &'static str,
         /// The id.
         id: String,
@@ -194,6 +211,12 @@ pub enum BuildError {
     DuplicateAgent {
         /// The id.
         agent: String,
+    },
+    /// Two connectors share a name.
+    #[error("two connectors are called `{connector}`: rename one")]
+    DuplicateConnector {
+        /// The name.
+        connector: String,
     },
     /// An agent has nobody to ask.
     #[error("agent `{agent}` has no model: call `model(…)`")]

@@ -9,7 +9,9 @@ mod feed;
 mod finish;
 mod kept;
 mod outcome;
+mod output;
 mod request;
+mod start;
 mod step;
 mod steps;
 mod stop;
@@ -23,6 +25,7 @@ use std::{
 
 use futures::{Stream, StreamExt, stream::BoxStream};
 use sixb_sandbox::SandboxFactory;
+use sixb_tools::Connectors;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -35,8 +38,12 @@ pub use event::{CallStatus, RunEvent, RunState};
 pub use outcome::{Diagnostic, FailureKind, Outcome, RunStatus, SavedFile, Severity};
 pub use request::{RunError, RunRequest};
 
-use crate::agent::Agent;
+use crate::{
+    agent::Agent,
+    telemetry::{self, RunAttributes},
+};
 use feed::Feed;
+use output::OutputCheck;
 use stop::Stop;
 
 /// A run that goes on: a stream of [`RunEvent`]s.
@@ -107,6 +114,7 @@ pub(crate) struct Job {
     pub(crate) project_id: String,
     pub(crate) agent: Arc<Agent>,
     pub(crate) sandboxes: Arc<dyn SandboxFactory>,
+    pub(crate) connectors: Connectors,
     /// Fires when the project closes.
     pub(crate) closing: CancellationToken,
     pub(crate) request: RunRequest,
@@ -115,8 +123,15 @@ pub(crate) struct Job {
 /// Checks the request, opens what the run keeps on the host and spawns the run.
 pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError> {
     job.request.check()?;
-    let id = format!("run_{}", ulid::Ulid::new().to_string().to_lowercase());
-    let kept = kept::open(&job.request, &id).await?;
+    let output = job.request.output_schema.as_ref().map(OutputCheck::compile);
+    let output = output
+        .transpose()
+        .map_err(|problem| RunError::InvalidSchema { problem })?;
+    let id = match &job.request.resume {
+        Some(id) => id.clone(),
+        None => format!("run_{}", ulid::Ulid::new().to_string().to_lowercase()),
+    };
+    let mut kept = kept::open(&job.request, &id).await?;
     let cancel = job.request.cancel.child_token();
     let (sender, receiver) = mpsc::channel(256);
     let (outcome_sender, outcome) = oneshot::channel();
@@ -125,12 +140,20 @@ pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError>
         cancel.clone(),
         job.request.timeout.unwrap_or(job.agent.timeout),
     );
-    let feed = Feed::new(sender, kept.transcript, stop.clone());
+    let feed = Feed::new(sender, kept.transcript.take(), stop.clone());
     let label = job.agent.model();
-    let (closing, job_agent) = (job.closing.clone(), job.request.agent.clone());
-    let engine = engine::Engine::new(id.clone(), job, kept.outputs, kept.claim, feed, stop);
+    let span = telemetry::run_span(&RunAttributes {
+        run_id: &id,
+        project_id: &job.project_id,
+        agent_id: &job.agent.id,
+        agent_name: &job.agent.name,
+        thread_id: job.request.thread_id.as_deref(),
+        kind: job.request.kind,
+        model: &label,
+    });
+    let closing = job.closing.clone();
+    let engine = engine::Engine::new(id.clone(), job, kept, output, feed, stop);
     let cancel_on_close = cancel.clone();
-    let span = tracing::info_span!("run", run_id = id, agent_id = job_agent);
     let work = async move {
         // Held to the end: its drop tells that the sandbox is gone.
         let _gone: oneshot::Sender<()> = gone_sender;

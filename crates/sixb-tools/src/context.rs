@@ -49,6 +49,12 @@ impl ToolContext {
         &self.0.tool_call_id
     }
 
+    /// Names this call among all calls of all runs: `<run id>/<call id>`. A service that takes idempotency keys acts once
+    /// on it, whatever happens to this process. The runtime itself makes no call twice, also not when a run is resumed.
+    pub fn idempotency_key(&self) -> String {
+        format!("{}/{}", self.0.run.run_id, self.0.tool_call_id)
+    }
+
     /// The run it belongs to.
     pub fn run(&self) -> &RunInfo {
         &self.0.run
@@ -219,6 +225,7 @@ mod tests {
     fn a_log_line_is_kept_on_the_run() {
         let run = Arc::new(RunInfo::new("r1", "a", RunKind::Conversation));
         let cx = ToolContext::builder("c1").run(run.clone()).build();
+        assert_eq!(cx.idempotency_key(), "r1/c1");
         cx.log(Level::WARN, "careful");
         let lines = run.log_lines();
         assert_eq!(

@@ -4,6 +4,7 @@
 mod agent_tool;
 mod bound;
 mod build_error;
+mod connector;
 mod context;
 mod error;
 mod name;
@@ -20,6 +21,10 @@ mod validate;
 pub use agent_tool::AgentTool;
 pub use bound::MAX_RESULT_BYTES;
 pub use build_error::ToolBuildError;
+pub use connector::{
+    Connector, ConnectorHandle, Connectors, Credential, CredentialError, CredentialProvider,
+    DuplicateConnector,
+};
 pub use context::{ToolContext, ToolContextBuilder};
 pub use error::{ToolError, ToolErrorKind};
 pub use name::{InvalidToolName, RESERVED_NAMES, ToolName};
@@ -35,5 +40,7 @@ pub use tool::{Tool, ToolSpec};
 pub use async_trait::async_trait;
 #[doc(no_inline)]
 pub use schemars;
+#[doc(no_inline)]
+pub use secrecy::{ExposeSecret, SecretString};
 #[doc(no_inline)]
 pub use tokio_util::sync::CancellationToken;

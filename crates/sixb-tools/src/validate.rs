@@ -1,4 +1,4 @@
-//! Checks arguments against a tool's schema, and says what is wrong so that a model can mend it.
+//! Checks values against a schema, and says what is wrong so that a model can mend it.
 
 mod numbers;
 mod typed;
@@ -15,30 +15,47 @@ const MAX_PROBLEMS: usize = 5;
 /// Longest quoted value, in characters.
 const MAX_QUOTE: usize = 120;
 
-/// A schema, compiled once.
+/// A JSON schema, compiled once, that says what does not fit it, and where.
+///
+/// ```
+/// use serde_json::json;
+/// use sixb_tools::schema::SchemaCheck;
+///
+/// let check = SchemaCheck::compile(&json!({"type": "object", "properties": {"n": {"type": "integer"}}}))?;
+/// assert_eq!(check.problems(&json!({"n": 1})), None);
+/// assert_eq!(check.problems(&json!({"n": "1"})).as_deref(), Some("at `/n`: \"1\" is not of type \"integer\""));
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Debug)]
-pub(crate) struct InputCheck {
+pub struct SchemaCheck {
     validator: Validator,
     properties: Vec<String>,
+    /// What takes the value, for messages.
+    taker: &'static str,
 }
 
-impl InputCheck {
-    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+impl SchemaCheck {
+    /// Compiles a schema of draft 2020-12. References lead nowhere outside it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn compile(schema: &Value) -> Result<Self, String> {
         let properties = schema["properties"]
             .as_object()
             .map(|named| named.keys().cloned().collect());
         Ok(Self {
             validator: numbers::compile(schema)?,
             properties: properties.unwrap_or_default(),
+            taker: "the schema",
         })
     }
 
-    /// Names every problem with its path, the value found and what was expected. Nothing is coerced.
-    pub(crate) fn check(&self, input: &Value) -> Result<(), ToolError> {
-        if self.validator.is_valid(input) {
-            return Ok(());
+    /// Names the first five problems with path, value found and what was expected. Nothing is coerced.
+    pub fn problems(&self, value: &Value) -> Option<String> {
+        if self.validator.is_valid(value) {
+            return None;
         }
-        let mut errors = self.validator.iter_errors(input);
+        let mut errors = self.validator.iter_errors(value);
         let problems: Vec<String> = errors
             .by_ref()
             .take(MAX_PROBLEMS)
@@ -48,10 +65,7 @@ impl InputCheck {
             0 => String::new(),
             count => format!("; and {count} more"),
         };
-        Err(ToolError::new(
-            ToolErrorKind::InvalidInput,
-            format!("invalid input: {}{more}", problems.join("; ")),
-        ))
+        Some(format!("{}{more}", problems.join("; ")))
     }
 
     fn describe(&self, error: &ValidationError<'_>) -> String {
@@ -64,8 +78,9 @@ impl InputCheck {
                     known => format!("knows {}", known.join(", ")),
                 };
                 format!(
-                    "{place}: unknown property {}; this tool {known}",
-                    unexpected.join(", ")
+                    "{place}: unknown property {}; {} {known}",
+                    unexpected.join(", "),
+                    self.taker
                 )
             }
             ValidationErrorKind::Required { property } => {
@@ -83,6 +98,28 @@ impl InputCheck {
                 )
             }
             _ => format!("{place}: {}", message(error)),
+        }
+    }
+}
+
+/// The input schema of a tool.
+#[derive(Debug)]
+pub(crate) struct InputCheck(SchemaCheck);
+
+impl InputCheck {
+    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+        let mut check = SchemaCheck::compile(schema)?;
+        check.taker = "this tool";
+        Ok(Self(check))
+    }
+
+    pub(crate) fn check(&self, input: &Value) -> Result<(), ToolError> {
+        match self.0.problems(input) {
+            None => Ok(()),
+            Some(problems) => Err(ToolError::new(
+                ToolErrorKind::InvalidInput,
+                format!("invalid input: {problems}"),
+            )),
         }
     }
 }

@@ -3,10 +3,11 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::Result;
-use sixb_agent::{Agent, Model, ScriptedModel, Sixb};
+use sixb_agent::{Agent, Model, OpenAiModel, ScriptedModel, Sixb};
 use sixb_tools::{Tool, sandbox_tools};
 
 use crate::{
+    cli::ModelArgs,
     config::{self, Config},
     factory,
     failure::usage,
@@ -24,12 +25,12 @@ const SCRIPT: &str = "script:";
 pub(crate) fn project(
     config: &Config,
     agent: Option<&str>,
-    script: Option<&Path>,
+    flags: &ModelArgs,
 ) -> Result<(Sixb, String)> {
     let (id, settings) = choose(config, agent)?;
     let key = |name: &str| config.key(&format!("agents.{id}.{name}"));
     let mut builder = Agent::builder(&id)
-        .model(model(config, &settings, &key("model"), script)?)
+        .model(model(config, &settings, &id, flags)?)
         .without_sandbox_tools();
     builder = builder.tools(granted(settings.tools.as_deref(), &key("tools"))?);
     if let Some(name) = settings.name {
@@ -37,6 +38,9 @@ pub(crate) fn project(
     }
     if let Some(instructions) = settings.instructions {
         builder = builder.instructions(instructions);
+    }
+    if let Some(groups) = settings.groups {
+        builder = builder.groups(groups);
     }
     if let Some(steps) = settings.max_steps {
         builder = builder.max_steps(steps.get());
@@ -86,31 +90,48 @@ fn choose(config: &Config, agent: Option<&str>) -> Result<(String, config::Agent
     }
 }
 
+/// The model of the flags, else of the agent.
 fn model(
     config: &Config,
     settings: &config::Agent,
-    key: &str,
-    flag: Option<&Path>,
+    agent: &str,
+    flags: &ModelArgs,
 ) -> Result<Arc<dyn Model>> {
-    let (name, path) = match (flag, settings.model.as_deref()) {
-        (Some(path), _) => ("--script".to_owned(), path.to_owned()),
-        (None, Some(model)) => match model.strip_prefix(SCRIPT).filter(|path| !path.is_empty()) {
-            Some(path) => (key.to_owned(), config.beside(path)),
-            None => {
-                return Err(usage(format!(
-                    "{key}: {model:?} cannot be asked yet: this version plays only scripts; write \"{SCRIPT}FILE\", or use --script FILE"
-                )));
-            }
-        },
+    let key = |name: &str| config.key(&format!("agents.{agent}.{name}"));
+    if let Some(path) = &flags.script {
+        return script("--script", path);
+    }
+    let (name, model) = match (&flags.model, &settings.model) {
+        (Some(model), _) => ("--model".to_owned(), model),
+        (None, Some(model)) => (key("model"), model),
         (None, None) => {
             return Err(usage(format!(
-                "--script is missing and there is no model to ask: this version plays only scripts; give --script FILE, or \
-                 set {key} to \"{SCRIPT}FILE\" (`sixb demo` shows a script at work)"
+                "--model is missing: name a model such as openai/gpt-5.5, set {}, or play a script with --script FILE (`sixb demo` \
+                 shows one at work)",
+                key("model")
             )));
         }
     };
+    if let Some(path) = model.strip_prefix(SCRIPT) {
+        let path = match &flags.model {
+            Some(_) => path.into(),
+            None => config.beside(path),
+        };
+        return script(&name, &path);
+    }
+    let mut builder = OpenAiModel::builder(model);
+    if let Some(effort) = flags.effort.as_ref().or(settings.reasoning_effort.as_ref()) {
+        builder = builder.reasoning_effort(effort);
+    }
+    let model = builder
+        .build()
+        .map_err(|error| usage(format!("{name} {model:?}: {error}")))?;
+    Ok(Arc::new(model))
+}
+
+fn script(name: &str, path: &Path) -> Result<Arc<dyn Model>> {
     let shown = path.display();
-    let text = host::read_text(&path).map_err(|error| {
+    let text = host::read_text(path).map_err(|error| {
         usage(format!(
             "{name} {shown}: {error}; name a JSON script that you can read"
         ))

@@ -41,6 +41,9 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run one command in a sandbox of its own
     Exec(ExecArgs),
+    /// List, show and resume runs
+    #[command(subcommand)]
+    Runs(RunsCommand),
     /// Call a tool as an agent would
     Tool(ToolArgs),
     /// Tell what works on this machine, and how to get what does not
@@ -76,10 +79,39 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
+    /// Go on with this conversation, or begin it: any name
+    #[arg(long, value_name = "ID")]
+    pub(crate) thread: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
+}
+
+/// Who answers.
+#[derive(Debug, Args)]
+pub(crate) struct ModelArgs {
+    /// Ask this model, such as openai/gpt-5.5; the environment names its server (see `sixb doctor`)
+    #[arg(long, value_name = "MODEL", conflicts_with = "script")]
+    pub(crate) model: Option<String>,
+
+    /// How hard the model should think: low, medium, high, or what its server knows
+    #[arg(long, value_name = "EFFORT", conflicts_with = "script")]
+    pub(crate) effort: Option<String>,
+
     /// Play this JSON script in the place of a model
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
+}
 
+/// Where results go.
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
     /// Save the run's files below this folder, in one named like the run
     #[arg(long, value_name = "DIR", default_value = "sixb-out")]
     pub(crate) out: PathBuf,
@@ -93,6 +125,57 @@ pub(crate) struct RunArgs {
     /// Print the run's events as JSON lines to stdout, in the place of the answer
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// List runs, newest first
+    List(RunsListArgs),
+    /// Show what was said and done in a run
+    Show(RunsShowArgs),
+    /// Go on with a run that did not complete, in a new sandbox
+    Resume(RunsResumeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsListArgs {
+    /// Show at most so many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+
+    /// The folder of transcripts [default: runs/ of the state folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) transcripts: Option<PathBuf>,
+
+    /// Print JSON lines to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsShowArgs {
+    /// The run: its id or the end of it
+    pub(crate) run: String,
+
+    /// The folder of transcripts [default: runs/ of the state folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) transcripts: Option<PathBuf>,
+
+    /// Print the records of its transcript as JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsResumeArgs {
+    /// The run: its id or the end of it
+    pub(crate) run: String,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgs,

@@ -64,6 +64,8 @@ pub(crate) struct Agent {
     pub(crate) name: Option<String>,
     pub(crate) instructions: Option<String>,
     pub(crate) model: Option<String>,
+    pub(crate) reasoning_effort: Option<String>,
+    pub(crate) groups: Option<Vec<String>>,
     pub(crate) tools: Option<Vec<String>>,
     pub(crate) max_steps: Option<NonZeroU32>,
     pub(crate) timeout: Option<Timeout>,

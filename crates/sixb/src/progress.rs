@@ -16,8 +16,11 @@ const MAX_TEXT: usize = 100;
 /// Shows the events of one run.
 pub(crate) struct Progress {
     live: Option<Live>,
-    /// What the model wrote in this step; shown once it is known not to be the answer.
+    /// What the model wrote in this step and is not shown yet: without `streams` all of it, until it is known not to be
+    /// the answer; with it the line that is not complete.
     text: String,
+    /// The model's text goes to stdout as it is written.
+    streams: bool,
     /// Names of running calls.
     calls: HashMap<String, String>,
     finished: u32,
@@ -26,8 +29,10 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new() -> Self {
+    /// With `streams`, for a terminal, the model's text is shown line by line on stdout while it is written.
+    pub(crate) fn new(streams: bool) -> Self {
         Self {
+            streams,
             live: terminal::is_live().then(Live::new),
             text: String::new(),
             calls: HashMap::new(),
@@ -47,7 +52,7 @@ impl Progress {
     pub(crate) fn show(&mut self, event: &RunEvent) {
         match event {
             RunEvent::State { state } => self.state(state),
-            RunEvent::TextDelta { text, .. } => self.text.push_str(text),
+            RunEvent::TextDelta { text, .. } => self.said(text),
             RunEvent::ToolCallStarted {
                 call_id,
                 name,
@@ -143,6 +148,25 @@ impl Progress {
                     plain(&model.to_string())
                 ));
             }
+            RunState::Resumed {
+                run_id,
+                agent_id,
+                model,
+                steps,
+                interrupted,
+                ..
+            } => {
+                let cut = match interrupted {
+                    0 => String::new(),
+                    1 => ", 1 call had no result".to_owned(),
+                    n => format!(", {n} calls had no result"),
+                };
+                self.say(&format!(
+                    "{} {run_id}: agent {agent_id}, model {}, after step {steps}{cut}",
+                    paint(BOLD, "resumed"),
+                    plain(&model.to_string())
+                ));
+            }
             RunState::Booting { provider } => match &mut self.live {
                 Some(live) => live.status(format!("booting a sandbox ({provider})")),
                 None => terminal::say(&format!("booting a sandbox ({provider})")),
@@ -173,16 +197,35 @@ impl Progress {
         }
     }
 
+    fn said(&mut self, text: &str) {
+        self.text.push_str(text);
+        let Some(live) = &mut self.live else { return };
+        if self.streams
+            && let Some(end) = self.text.rfind('\n')
+        {
+            let rest = self.text.split_off(end + 1);
+            live.answer(&std::mem::replace(&mut self.text, rest));
+        }
+        // What is being written shows in the moving line.
+        let line = self.text.lines().last().unwrap_or_default();
+        let skip = line.chars().count().saturating_sub(MAX_TEXT);
+        live.status(plain(&line.chars().skip(skip).collect::<String>()));
+    }
+
     /// Text of a step that went on with tool calls is part of the progress; text of the last one is the answer.
     fn flush_text(&mut self) {
         let text = std::mem::take(&mut self.text);
+        if let (true, Some(live)) = (self.streams, &self.live) {
+            live.answer(&text);
+            return;
+        }
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             self.say(&paint(DIM, format!("  {}", plain(line))));
         }
     }
 
     fn end(&mut self, outcome: &Outcome) {
-        if !outcome.completed() {
+        if !outcome.completed() || self.streams {
             self.flush_text(); // What there is of the answer.
         }
         if let Some(live) = self.live.take() {
@@ -204,12 +247,16 @@ impl Progress {
             count(outcome.files.len(), "file"),
             seconds(outcome.elapsed),
         );
+        let tokens = match (outcome.usage.input_tokens, outcome.usage.output_tokens) {
+            (0, 0) => String::new(),
+            (read, written) => format!(", {read} tokens read and {written} written"),
+        };
         let how = match &outcome.status {
             RunStatus::Completed => paint(GREEN, "done"),
             status => paint(RED, status.as_str()),
         };
         self.say(&format!(
-            "{how}: {totals}, model {}",
+            "{how}: {totals}{tokens}, model {}",
             plain(&outcome.model.to_string())
         ));
         if let Some(transcript) = &outcome.transcript {

@@ -18,6 +18,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use cap_fs_ext::DirExt;
 use cap_std::fs::{Dir, OpenOptions};
 use tokio::io::AsyncWriteExt;
 
@@ -147,6 +148,11 @@ impl Folder {
                 return Err(taken(&self.shown.join(&self.run_id)));
             }
             let partial = format!(".{}.partial", self.run_id);
+            if !self.is_exposed() {
+                // What a killed process left of the same run. No guest can reach it.
+                let left = parent.open_dir_nofollow(&partial);
+                let _ = left.and_then(Dir::remove_open_dir_all);
+            }
             parent.create_dir(&partial).map_err(unwritable)?;
             let (partial, _) = enter(&parent, OsStr::new(&partial)).map_err(unwritable)?;
             open.parts = Some(Parts {

@@ -6,12 +6,13 @@ use std::{
 };
 
 use sixb_sandbox::LazySandbox;
-use sixb_tools::{RunInfo, ToolContext, ToolErrorKind, ToolProgress, ToolRegistry};
+use sixb_tools::{Connectors, RunInfo, ToolContext, ToolErrorKind, ToolProgress, ToolRegistry};
 use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinSet,
 };
 
+use serde_json::Value;
 use tracing::Instrument;
 
 use super::{
@@ -20,7 +21,8 @@ use super::{
     stop::{Stop, StopReason},
 };
 use crate::{
-    model::{ToolCall, ToolResult},
+    model::{ToolCall, ToolFailure, ToolResult},
+    telemetry,
     transcript::RecordBody,
 };
 
@@ -37,6 +39,7 @@ pub(super) struct Lent {
     pub(super) tools: ToolRegistry,
     pub(super) run: Arc<RunInfo>,
     pub(super) sandbox: LazySandbox,
+    pub(super) connectors: Connectors,
 }
 
 /// Runs all calls of a step. Every call gets a result, which is recorded and told as it comes.
@@ -69,20 +72,25 @@ pub(super) async fn run(
             .cancel(cancel.child_token())
             .deadline(stop.deadline)
             .extension(lent.sandbox.clone())
+            .extension(lent.connectors.clone())
             .progress(progress.clone())
             .build();
         let (tools, call, at_once) = (lent.tools.clone(), call.clone(), at_once.clone());
+        let span = telemetry::tool_span(&call);
         let work = async move {
             // Closed never: the permit is only a turn to run.
             let _turn = at_once.acquire_owned().await;
             let begun = Instant::now();
             let result = match tools.call_json(&call.name, cx, &call.arguments).await {
                 Ok(output) => ToolResult::ok(&call, output.to_json()),
-                Err(error) => ToolResult::failed(&call, error.kind(), error.model_text()),
+                Err(error) => {
+                    telemetry::failed(error.kind().as_str());
+                    ToolResult::failed(&call, error.kind(), error.model_text())
+                }
             };
             (place, result, begun.elapsed())
         };
-        running.spawn(work.in_current_span());
+        running.spawn(work.instrument(span));
     }
     drop(progress);
 
@@ -147,7 +155,7 @@ pub(super) async fn run(
     whole
 }
 
-/// Records calls that are not run, with the results that say why.
+/// Tells of calls that are not run, and records the results that say why.
 pub(super) async fn skip(
     step: u32,
     calls: &[ToolCall],
@@ -182,36 +190,39 @@ fn as_cut(mut result: ToolResult) -> ToolResult {
 }
 
 async fn started(step: u32, call: &ToolCall, feed: &Feed) {
-    let arguments = call.arguments_json();
-    feed.record(RecordBody::ToolCall {
-        step,
-        call_id: call.id.clone(),
-        name: call.name.clone(),
-        arguments: arguments.clone(),
-    });
     feed.send(RunEvent::ToolCallStarted {
         step,
         call_id: call.id.clone(),
         name: call.name.clone(),
-        arguments,
+        arguments: call.arguments_json(),
     })
     .await;
 }
 
-async fn finished(step: u32, result: &ToolResult, elapsed: Duration, feed: &Feed) {
-    let status = status(result);
-    let (value, error) = match result.result.clone() {
-        Ok(value) => (Some(value), None),
-        Err(failure) => (None, Some(failure)),
-    };
+/// What a run goes on with keeps its calls' results.
+pub(super) fn record(step: u32, result: &ToolResult, feed: &Feed) {
+    let (value, error) = parts(result);
     feed.record(RecordBody::ToolResult {
         step,
         call_id: result.call_id.clone(),
         name: result.name.clone(),
-        status,
-        result: value.clone(),
-        error: error.clone(),
+        status: status(result),
+        result: value,
+        error,
     });
+}
+
+fn parts(result: &ToolResult) -> (Option<Value>, Option<ToolFailure>) {
+    match result.result.clone() {
+        Ok(value) => (Some(value), None),
+        Err(failure) => (None, Some(failure)),
+    }
+}
+
+async fn finished(step: u32, result: &ToolResult, elapsed: Duration, feed: &Feed) {
+    record(step, result, feed);
+    let status = status(result);
+    let (value, error) = parts(result);
     feed.send(RunEvent::ToolCallFinished {
         step,
         call_id: result.call_id.clone(),

@@ -4,11 +4,21 @@ use serde_json::json;
 
 use crate::model::Message;
 
-/// Leaves out the oldest tool results until `messages` fit into `limit` bytes; returns how many were left out.
+/// What was left out of a request.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    /// Results of tools, each replaced by a note.
+    pub(super) results: usize,
+    /// Messages of earlier turns.
+    pub(super) messages: usize,
+}
+
+/// Leaves out the oldest tool results until `messages` fit into `limit` bytes, and then earlier turns, which are the
+/// messages before `turn`.
 ///
-/// The task, the model's own text and the results after its last message stay: the model could not go on without them.
-/// Each result that is left out becomes a note, so that every call still has its result.
-pub(super) fn bound(messages: &mut [Message], limit: usize) -> usize {
+/// The task, the model's own text since then and the results after its last message stay: the model could not go on
+/// without them. Each result that is left out becomes a note, so that every call still has its result.
+pub(super) fn bound(messages: &mut Vec<Message>, turn: usize, limit: usize) -> LeftOut {
     let mut size: usize = messages.iter().map(size_of).sum();
     let last_answer = messages
         .iter()
@@ -29,13 +39,29 @@ pub(super) fn bound(messages: &mut [Message], limit: usize) -> usize {
             }
         }
     }
-    omitted
+    // Whole turns: a result without its call is an error for a provider.
+    let mut gone = 0;
+    while size > limit && gone < turn {
+        let said_next = messages[gone + 1..turn]
+            .iter()
+            .position(|message| matches!(message, Message::User { .. }));
+        let next = said_next.map_or(turn, |at| gone + 1 + at);
+        size -= messages[gone..next].iter().map(size_of).sum::<usize>();
+        gone = next;
+    }
+    messages.drain(..gone);
+    LeftOut {
+        results: omitted,
+        messages: gone,
+    }
 }
 
 /// Bytes of text and JSON in a message.
 fn size_of(message: &Message) -> usize {
     match message {
-        Message::User { text } => text.len(),
+        Message::User { text, images } => {
+            text.len() + images.iter().map(|image| image.data.len()).sum::<usize>()
+        }
         Message::Assistant { text, calls } => {
             text.len()
                 + calls
@@ -60,9 +86,7 @@ mod tests {
         };
         let result = |id: &str| Message::Tool(ToolResult::ok(&call(id), json!("x".repeat(1_000))));
         vec![
-            Message::User {
-                text: "u".repeat(100),
-            },
+            Message::user("u".repeat(100)),
             answer("a"),
             result("a"),
             answer("b"),
@@ -76,7 +100,14 @@ mod tests {
     fn the_oldest_results_are_left_out_first_and_the_latest_never() {
         for (limit, expect) in [(10_000, 0), (2_500, 1), (1_500, 2), (0, 2)] {
             let mut messages = conversation();
-            assert_eq!(bound(&mut messages, limit), expect, "{limit}");
+            assert_eq!(
+                bound(&mut messages, 0, limit),
+                LeftOut {
+                    results: expect,
+                    messages: 0
+                },
+                "{limit}"
+            );
             let whole: Vec<_> = messages
                 .iter()
                 .filter(|message| size_of(message) > 1_000)
@@ -88,6 +119,20 @@ mod tests {
             assert!(
                 matches!(&messages[6], Message::Tool(result) if result.result == Ok(json!("x".repeat(1_000))))
             );
+        }
+    }
+
+    #[test]
+    fn earlier_turns_go_whole_and_the_present_one_never() {
+        for (limit, messages) in [(10_000, 0), (120, 7), (0, 9)] {
+            let mut said = conversation();
+            said.extend([Message::user("short"), Message::user("short")]);
+            let turn = said.len();
+            said.push(Message::user("now"));
+            let left = bound(&mut said, turn, limit);
+            assert_eq!(left.messages, messages, "{limit}");
+            assert_eq!(said.last(), Some(&Message::user("now")));
+            assert!(matches!(said[0], Message::User { .. }));
         }
     }
 }

@@ -8,18 +8,19 @@ use std::{
 
 use futures::FutureExt;
 use sixb_sandbox::{CreateOptions, LazySandbox, SandboxError};
-use sixb_tools::RunInfo;
+use sixb_tools::{RunInfo, RunKind};
 use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    Diagnostic, Job, Outcome, RunState, calls::Lent, denials, feed::Feed, finish, steps, stop::Stop,
+    Diagnostic, Job, Outcome, RunState, RunStatus, calls::Lent, denials, feed::Feed, finish,
+    kept::Kept, output::OutputCheck, start::Start, steps, stop::Stop,
 };
 use crate::{
     agent::Agent,
     model::ModelLabel,
     outputs::Folder,
-    transcript::RecordBody,
+    telemetry,
     workspace::{BootReport, Claim, ForeignOutputs, RunSandboxes, layout::Identity},
 };
 
@@ -28,7 +29,11 @@ pub(super) struct Engine {
     pub(super) run_id: String,
     pub(super) agent: Arc<Agent>,
     pub(super) model: ModelLabel,
-    pub(super) task: String,
+    pub(super) kind: RunKind,
+    /// What the steps begin with.
+    pub(super) start: Start,
+    /// What the answer has to fit.
+    pub(super) output: Option<OutputCheck>,
     /// The folder that output files go to.
     pub(super) outputs: Option<Arc<Folder>>,
     /// The right to write to a workspace that outlives the run.
@@ -49,8 +54,8 @@ impl Engine {
     pub(super) fn new(
         run_id: String,
         job: Job,
-        outputs: Option<Arc<Folder>>,
-        claim: Option<Arc<Claim>>,
+        kept: Kept,
+        output: Option<OutputCheck>,
         feed: Feed,
         stop: Stop,
     ) -> Self {
@@ -58,7 +63,8 @@ impl Engine {
             project_id,
             agent,
             sandboxes,
-            request,
+            connectors,
+            mut request,
             ..
         } = job;
         let mut info = RunInfo::new(&run_id, &agent.id, request.kind);
@@ -66,19 +72,34 @@ impl Engine {
             info = info.thread(thread);
         }
         // Told here, so that the boot, which begins below, cannot come before it.
-        feed.state_now(RunState::Started {
-            run_id: run_id.clone(),
-            project_id: project_id.clone(),
-            agent_id: agent.id.clone(),
-            thread_id: request.thread_id.clone(),
-            kind: request.kind,
-            model: agent.model(),
-            max_steps: agent.max_steps,
-            timeout_ms: millis(stop.limit),
-        });
-        feed.record(RecordBody::User {
-            text: request.task.clone(),
-        });
+        let history = std::mem::take(&mut request.history);
+        let start = match kept.past {
+            Some(past) => {
+                let resumed = RunState::Resumed {
+                    run_id: run_id.clone(),
+                    agent_id: agent.id.clone(),
+                    model: agent.model(),
+                    steps: past.steps,
+                    interrupted: u32::try_from(past.interrupted.len()).unwrap_or(u32::MAX),
+                    timeout_ms: millis(stop.limit),
+                };
+                Start::resumed(history, past, resumed, &feed)
+            }
+            None => {
+                let started = RunState::Started {
+                    run_id: run_id.clone(),
+                    project_id: project_id.clone(),
+                    agent_id: agent.id.clone(),
+                    thread_id: request.thread_id.clone(),
+                    kind: request.kind,
+                    model: agent.model(),
+                    max_steps: agent.max_steps,
+                    timeout_ms: millis(stop.limit),
+                    output_schema: request.output_schema.clone(),
+                };
+                Start::new(history, request.message(), started, &feed)
+            }
+        };
         let identity = Identity {
             project_id,
             agent_id: agent.id.clone(),
@@ -94,7 +115,7 @@ impl Engine {
         let factory = RunSandboxes {
             inner: sandboxes,
             report: report(feed.clone()),
-            claim: claim.clone(),
+            claim: kept.claim.clone(),
             foreign: Arc::clone(&foreign),
             identity: Arc::new(identity.clone()),
         };
@@ -103,14 +124,17 @@ impl Engine {
         let sandbox = LazySandbox::boot(Arc::new(factory), options);
         Self {
             model: agent.model(),
+            kind: request.kind,
             lent: Lent {
                 tools: agent.tools.clone(),
                 run: Arc::new(info),
                 sandbox,
+                connectors,
             },
-            task: request.task,
-            outputs,
-            claim,
+            start,
+            output,
+            outputs: kept.outputs,
+            claim: kept.claim,
             has_outputs,
             foreign,
             feed,
@@ -134,6 +158,11 @@ impl Engine {
         // A model is foreign code: its panic must not skip the end of the sandbox.
         let steps = AssertUnwindSafe(steps::run(&self)).catch_unwind().await;
         let (status, said) = steps.unwrap_or_else(|panic| steps::panicked(&*panic));
+        let span = tracing::Span::current();
+        telemetry::used(&span, said.usage);
+        if status != RunStatus::Completed {
+            telemetry::failed_in(&span, status.as_str());
+        }
         let files = finish::collect(&self, &status).await;
         self.feed
             .state(RunState::Finished {
@@ -146,6 +175,7 @@ impl Engine {
             run_id: self.run_id.clone(),
             status,
             text: said.text,
+            output: said.output,
             steps: said.steps,
             model: self.model.clone(),
             usage: said.usage,

@@ -126,6 +126,24 @@ pub enum RunState {
         max_steps: u32,
         /// Time it may take, in milliseconds.
         timeout_ms: u64,
+        /// The schema that its output has to fit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_schema: Option<Value>,
+    },
+    /// The run goes on after an interruption, in a new sandbox.
+    Resumed {
+        /// The run.
+        run_id: String,
+        /// The agent.
+        agent_id: String,
+        /// The model, labelled when it is scripted.
+        model: ModelLabel,
+        /// Steps that were begun before.
+        steps: u32,
+        /// Calls that had no result when it was interrupted.
+        interrupted: u32,
+        /// Time it may take from now on, in milliseconds.
+        timeout_ms: u64,
     },
     /// The sandbox boots, while the model is asked already.
     Booting {

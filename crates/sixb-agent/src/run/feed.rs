@@ -64,11 +64,16 @@ impl Feed {
 
     /// Appends to the transcript. A failure is a diagnostic, once: the run is worth more than its transcript.
     pub(super) fn record(&self, body: RecordBody) {
+        self.record_all([body]);
+    }
+
+    /// [`record`](Self::record) of several at once: a killed process loses all of them or, with bad luck, some.
+    pub(super) fn record_all(&self, bodies: impl IntoIterator<Item = RecordBody>) {
         let mut kept = self.kept();
         let Some(error) = kept
             .transcript
             .as_mut()
-            .and_then(|writer| writer.append(body).err())
+            .and_then(|writer| writer.append(bodies).err())
         else {
             return;
         };

@@ -14,7 +14,7 @@ use crate::{
         Folder,
         place::{Place, real},
     },
-    transcript::{TranscriptError, Writer},
+    transcript::{Replay, TranscriptError, Writer},
     workspace::{Claim, RunSandboxes, state_folder},
 };
 
@@ -24,6 +24,8 @@ pub(super) struct Kept {
     pub(super) claim: Option<Arc<Claim>>,
     pub(super) outputs: Option<Arc<Folder>>,
     pub(super) transcript: Option<Writer>,
+    /// What a resumed run has said and done so far.
+    pub(super) past: Option<Replay>,
 }
 
 pub(super) async fn open(request: &RunRequest, run_id: &str) -> Result<Kept, RunError> {
@@ -33,6 +35,12 @@ pub(super) async fn open(request: &RunRequest, run_id: &str) -> Result<Kept, Run
 }
 
 fn open_now(request: &RunRequest, run_id: &str) -> Result<Kept, RunError> {
+    if request.resume.is_some() && request.transcripts.is_none() {
+        return Err(RunError::NotResumable {
+            run_id: run_id.to_owned(),
+            problem: "the request names no folder of transcripts".to_owned(),
+        });
+    }
     // A workspace that is not there fails the boot, which says so.
     let writable = match &request.sandbox.workspace {
         Some(Workspace::HostFolder {
@@ -71,10 +79,20 @@ fn open_now(request: &RunRequest, run_id: &str) -> Result<Kept, RunError> {
         _ => Ok(None),
     };
     let outputs = opened.inspect_err(|_| release(claim.as_deref()))?;
-    let transcript = match transcripts {
+    let begun = match transcripts {
         None => None,
         Some((place, folder)) => {
-            let begun = Writer::create(&place, folder, run_id);
+            let begun = match request.resume {
+                None => Writer::create(&place, folder, run_id).map(|writer| (writer, None)),
+                Some(_) => Writer::reopen(&place, folder, run_id)
+                    .map(|(writer, past)| (writer, Some(past))),
+            };
+            let begun = begun.map_err(RunError::from);
+            let begun = begun.and_then(|(writer, past)| {
+                past.as_ref()
+                    .map_or(Ok(()), |past| resumable(past, request))?;
+                Ok((writer, past))
+            });
             Some(begun.inspect_err(|_| {
                 if let Some(outputs) = &outputs {
                     outputs.finish();
@@ -83,10 +101,29 @@ fn open_now(request: &RunRequest, run_id: &str) -> Result<Kept, RunError> {
             })?)
         }
     };
+    let (transcript, past) = begun.unzip();
     Ok(Kept {
         claim,
         outputs,
         transcript,
+        past: past.flatten(),
+    })
+}
+
+fn resumable(past: &Replay, request: &RunRequest) -> Result<(), RunError> {
+    let problem = if past.completed() {
+        "it is completed; go on with its conversation instead".to_owned()
+    } else if past.agent_id != request.agent {
+        format!(
+            "it is a run of agent `{}`, not of `{}`",
+            past.agent_id, request.agent
+        )
+    } else {
+        return Ok(());
+    };
+    Err(RunError::NotResumable {
+        run_id: past.run_id.clone(),
+        problem,
     })
 }
 

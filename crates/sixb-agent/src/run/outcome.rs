@@ -18,6 +18,9 @@ pub struct Outcome {
     pub status: RunStatus,
     /// The answer; what there is of it when the run did not complete. Empty when the model wrote nothing.
     pub text: String,
+    /// The answer as JSON that fits the output schema, of a completed run that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<serde_json::Value>,
     /// Steps that were begun.
     pub steps: u32,
     /// The model, labelled when it is scripted.
@@ -47,6 +50,7 @@ impl Outcome {
                     .to_owned(),
             },
             text: String::new(),
+            output: None,
             steps: 0,
             model,
             usage: Usage::default(),
@@ -144,6 +148,8 @@ pub enum FailureKind {
     Sandbox,
     /// The model still called tools in its last step.
     StepLimit,
+    /// The answer of the last step does not fit the output schema.
+    Output,
     /// A defect of this crate.
     Internal,
 }

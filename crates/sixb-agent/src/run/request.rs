@@ -2,11 +2,15 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
+use serde_json::Value;
 use sixb_sandbox::CreateOptions;
 use sixb_tools::RunKind;
 use tokio_util::sync::CancellationToken;
 
-use crate::transcript::TranscriptError;
+use crate::{
+    model::Message,
+    transcript::{Replay, TranscriptError},
+};
 
 /// Longest task, in bytes.
 pub(super) const MAX_TASK: usize = 1 << 20;
@@ -29,6 +33,12 @@ pub struct RunRequest {
     pub kind: RunKind,
     /// The conversation it belongs to.
     pub thread_id: Option<String>,
+    /// What was said in the conversation before, oldest first.
+    pub history: Vec<Message>,
+    /// Structured input of a workflow task; the model reads it after the task.
+    pub input: Option<Value>,
+    /// The JSON schema of the structured output of a workflow task.
+    pub output_schema: Option<Value>,
     /// Options of its sandbox, over the factory's.
     pub sandbox: CreateOptions,
     /// The host folder that output files go to, as `<outputs>/<run id>/…`. Without it they are left behind, with a
@@ -45,6 +55,8 @@ pub struct RunRequest {
     pub timeout: Option<Duration>,
     /// Ends it early.
     pub cancel: CancellationToken,
+    /// The run that is resumed.
+    pub(crate) resume: Option<String>,
 }
 
 impl RunRequest {
@@ -55,13 +67,74 @@ impl RunRequest {
             task: task.into(),
             kind: RunKind::Cli,
             thread_id: None,
+            history: Vec::new(),
+            input: None,
+            output_schema: None,
             sandbox: CreateOptions::default(),
             outputs: None,
             transcripts: None,
             state: None,
             timeout: None,
             cancel: CancellationToken::new(),
+            resume: None,
         }
+    }
+
+    /// A turn of a conversation: `history` is what was said in it before, for example by
+    /// [`transcript::thread`](crate::transcript::thread).
+    pub fn conversation(
+        agent: impl Into<String>,
+        task: impl Into<String>,
+        thread_id: impl Into<String>,
+        history: Vec<Message>,
+    ) -> Self {
+        Self {
+            kind: RunKind::Conversation,
+            history,
+            ..Self::new(agent, task).thread(thread_id)
+        }
+    }
+
+    /// A headless task: nobody can be asked, `input` is data, and with [`output_schema`](Self::output_schema) the answer
+    /// is JSON of a known shape, in [`Outcome::output`](crate::Outcome::output).
+    pub fn workflow_task(agent: impl Into<String>, task: impl Into<String>, input: Value) -> Self {
+        Self {
+            kind: RunKind::WorkflowTask,
+            input: Some(input),
+            ..Self::new(agent, task)
+        }
+    }
+
+    /// Goes on with a run that did not complete: killed, failed, cancelled or out of time.
+    ///
+    /// - It is the same run, with the same id, agent and transcript (`transcripts` is the folder that `past` was read
+    ///   from); steps are counted on, up to as many more as its agent allows, and time begins anew.
+    /// - No call is made again. One without a result is told as interrupted. Tools that must not act twice have
+    ///   [`ToolContext::idempotency_key`](sixb_tools::ToolContext::idempotency_key).
+    /// - Its sandbox is new. The model is told that files that were not published are gone.
+    /// - Of a conversation, set [`history`](Self::history) again: a transcript holds its own turn.
+    pub fn resume(past: &Replay, transcripts: impl Into<PathBuf>) -> Self {
+        Self {
+            kind: past.kind,
+            thread_id: past.thread_id.clone(),
+            output_schema: past.output_schema.clone(),
+            transcripts: Some(transcripts.into()),
+            resume: Some(past.run_id.clone()),
+            ..Self::new(&past.agent_id, &past.task)
+        }
+    }
+
+    /// Sets what was said before.
+    pub fn history(mut self, messages: Vec<Message>) -> Self {
+        self.history = messages;
+        self
+    }
+
+    /// Sets the JSON schema that the answer has to fit. An answer that does not is told to the model, which may correct
+    /// it within its steps.
+    pub fn output_schema(mut self, schema: Value) -> Self {
+        self.output_schema = Some(schema);
+        self
     }
 
     /// Sets what kind of run.
@@ -135,6 +208,20 @@ pub enum RunError {
         /// What is wrong.
         problem: String,
     },
+    /// The output schema is no JSON schema.
+    #[error("the output schema cannot be used: {problem}")]
+    InvalidSchema {
+        /// What is wrong.
+        problem: String,
+    },
+    /// There is nothing to go on with.
+    #[error("run {run_id} cannot be resumed: {problem}")]
+    NotResumable {
+        /// The run.
+        run_id: String,
+        /// Why.
+        problem: String,
+    },
     /// The project was closed.
     #[error("the project is closed: no more runs can start")]
     Closed,
@@ -186,7 +273,31 @@ pub enum RunError {
 }
 
 impl RunRequest {
+    /// What the model reads as the user's message.
+    pub(super) fn message(&self) -> String {
+        match &self.input {
+            None => self.task.clone(),
+            Some(input) => {
+                // As JSON may be written: no text in it can end the section.
+                let input = format!("{input:#}").replace("</", "<\\/");
+                format!("{}\n\n<input>\n{input}\n</input>", self.task)
+            }
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), RunError> {
+        let input = self.input.as_ref().map(|input| input.to_string().len());
+        if let Some(len) = input.filter(|len| *len > MAX_TASK) {
+            return Err(RunError::InvalidTask {
+                problem: format!("has an input of {len} bytes of JSON; the limit is {MAX_TASK}"),
+            });
+        }
+        if let (Some(run_id), "") = (&self.resume, self.task.trim()) {
+            return Err(RunError::NotResumable {
+                run_id: run_id.clone(),
+                problem: "it was killed before its task was written down: start it anew".to_owned(),
+            });
+        }
         let problem = if self.task.trim().is_empty() {
             "is blank: say what to do".to_owned()
         } else if self.task.len() > MAX_TASK {

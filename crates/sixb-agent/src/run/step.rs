@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use futures::StreamExt;
 
 use super::{
-    RunEvent,
+    Diagnostic, RunEvent,
     feed::Feed,
     stop::{Stop, StopReason},
 };
@@ -93,6 +93,18 @@ pub(super) async fn ask(
                 turn.calls.push(call);
             }
             Some(Ok(ModelEvent::Usage(usage))) => turn.usage.add(usage),
+            Some(Ok(ModelEvent::Retry {
+                attempt,
+                wait,
+                reason,
+            })) => {
+                let text = format!(
+                    "step {step}: {reason}; attempt {attempt} follows in {} ms",
+                    wait.as_millis()
+                );
+                feed.diagnostic(Diagnostic::warning("model", "model_retry", text))
+                    .await;
+            }
             Some(Ok(ModelEvent::Finished { reason })) => {
                 turn.end = TurnEnd::Whole(reason);
                 return turn;

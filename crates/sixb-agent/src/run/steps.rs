@@ -1,12 +1,15 @@
 //! The step loop: model, tool calls, model, …, until the model has said all it wanted or something ends the run.
 
-use std::{any::Any, collections::HashSet, sync::Arc};
+use std::{any::Any, collections::HashSet};
 
 use futures::FutureExt;
+use serde_json::Value;
 use sixb_tools::ToolErrorKind;
+use tracing::Instrument;
 
 use super::{
-    CallStatus, Diagnostic, FailureKind, RunEvent, RunState, RunStatus, calls, context,
+    CallStatus, Diagnostic, FailureKind, RunEvent, RunState, RunStatus, calls,
+    context::{self, LeftOut},
     engine::{Engine, millis},
     step::{self, Turn, TurnEnd},
     stop::StopReason,
@@ -14,6 +17,7 @@ use super::{
 use crate::{
     model::{FinishReason, Message, ModelRequest, ToolCall, ToolResult, Usage},
     prompt::{self, PromptParts},
+    telemetry,
     transcript::RecordBody,
 };
 
@@ -22,6 +26,8 @@ use crate::{
 pub(super) struct Said {
     /// The answer, or the last text there is.
     pub(super) text: String,
+    /// The answer, where it has to fit a schema.
+    pub(super) output: Option<Value>,
     /// Steps that were begun.
     pub(super) steps: u32,
     pub(super) usage: Usage,
@@ -39,14 +45,17 @@ struct Steps<'a> {
 }
 
 pub(super) async fn run(engine: &Engine) -> (RunStatus, Said) {
+    let start = &engine.start;
     let mut steps = Steps {
         run: engine,
-        messages: vec![Message::User {
-            text: engine.task.clone(),
-        }],
-        call_ids: HashSet::new(),
+        messages: start.messages.clone(),
+        call_ids: start.call_ids.clone(),
         trimmed: false,
-        said: Said::default(),
+        said: Said {
+            steps: start.steps,
+            usage: start.usage,
+            ..Said::default()
+        },
     };
     let status = steps.go_on().await;
     (status, steps.said)
@@ -73,31 +82,34 @@ impl Steps<'_> {
             has_sandbox_tools: agent.tools.get("bash").is_some(),
             has_outputs: self.run.has_outputs,
             max_steps: agent.max_steps,
+            kind: run.kind,
+            follows: run.start.turn > 0,
+            output_schema: run.output.as_ref().map(|output| &output.schema),
         });
-        for step in 1..=agent.max_steps {
+        let first = run.start.steps.saturating_add(1);
+        let most = run.start.steps.saturating_add(agent.max_steps);
+        for step in first..=most {
             if let Some(reason) = self.run.stop.reason() {
                 return self.cut(reason, format!("before step {step}"));
             }
             self.said.steps = step;
-            let last = step == agent.max_steps;
+            let last = step == most;
             self.run
                 .feed
-                .state(RunState::Step {
-                    step,
-                    max: agent.max_steps,
-                })
+                .state(RunState::Step { step, max: most })
                 .await;
             let request = self.request(&system, last).await;
-            let mut turn =
-                step::ask(&*agent.model, request, step, &self.run.stop, &self.run.feed).await;
+            let mut turn = self.ask(request, step).await;
             self.take_in(step, &mut turn).await;
             let Turn {
                 text, calls, end, ..
             } = turn;
             match end {
                 TurnEnd::Whole(reason) if calls.is_empty() => {
-                    self.said.text = text;
-                    return self.completed(reason).await;
+                    match self.answered(text, reason, last).await {
+                        Some(status) => return status,
+                        None => continue,
+                    }
                 }
                 TurnEnd::Whole(_) if last => return self.over_the_limit(step, &calls).await,
                 TurnEnd::Whole(_) => {}
@@ -141,13 +153,70 @@ impl Steps<'_> {
         )
     }
 
+    async fn ask(&self, request: ModelRequest, step: u32) -> Turn {
+        let span = telemetry::chat_span(&self.run.model, step);
+        let (model, stop, feed) = (&*self.run.agent.model, &self.run.stop, &self.run.feed);
+        let asked = step::ask(model, request, step, stop, feed).instrument(span.clone());
+        let turn = asked.await;
+        telemetry::used(&span, turn.usage);
+        match &turn.end {
+            TurnEnd::Whole(reason) => telemetry::finished(&span, *reason),
+            TurnEnd::Stopped(StopReason::Cancelled) => telemetry::failed_in(&span, "cancelled"),
+            TurnEnd::Stopped(StopReason::TimedOut) => telemetry::failed_in(&span, "timeout"),
+            TurnEnd::Failed(error) => telemetry::failed_in(&span, telemetry::model_error(error)),
+        }
+        turn
+    }
+
+    /// An answer without calls: the end of the run, unless it does not fit the schema and a step is left to correct it.
+    async fn answered(
+        &mut self,
+        text: String,
+        reason: FinishReason,
+        last: bool,
+    ) -> Option<RunStatus> {
+        self.said.text.clone_from(&text);
+        let problem = match &self.run.output {
+            None => return Some(self.completed(reason).await),
+            Some(output) => match output.read(&text) {
+                Ok(value) => {
+                    self.said.output = Some(value);
+                    return Some(self.completed(reason).await);
+                }
+                Err(problem) => problem,
+            },
+        };
+        if last {
+            let reason =
+                format!("the answer of the last step does not fit the output schema: {problem}");
+            return Some(failed(FailureKind::Output, reason));
+        }
+        let note = format!(
+            "[runtime] Your answer does not fit the output schema: {problem}. Give the corrected JSON value and no other text."
+        );
+        self.run.feed.record(RecordBody::User {
+            text: note.clone(),
+            runtime: true,
+        });
+        self.messages.push(Message::Assistant {
+            text,
+            calls: Vec::new(),
+        });
+        self.messages.push(Message::user(note));
+        None
+    }
+
     async fn request(&mut self, system: &str, last: bool) -> ModelRequest {
         let mut messages = self.messages.clone();
-        let omitted = context::bound(&mut messages, self.run.agent.max_context);
-        if omitted > 0 && !std::mem::replace(&mut self.trimmed, true) {
+        let limit = self.run.agent.max_context;
+        let left_out = context::bound(&mut messages, self.run.start.turn, limit);
+        if left_out != LeftOut::default() && !std::mem::replace(&mut self.trimmed, true) {
+            let what = match left_out.messages {
+                0 => "the oldest tool results are",
+                _ => "the oldest tool results and the earliest turns are",
+            };
             let text = format!(
-                "the conversation is over {} bytes: the oldest tool results are left out of what the model reads",
-                self.run.agent.max_context
+                "the conversation is over {limit} bytes: {what} left out of what the model reads"
             );
             self.run
                 .feed
@@ -156,17 +225,10 @@ impl Steps<'_> {
         }
         if last {
             let text = "This is the last step: tools are not available any more. Finish now with what you have.";
-            messages.push(Message::User {
-                text: text.to_owned(),
-            });
+            messages.push(Message::user(text));
         }
-        let tools = if last {
-            Arc::from([])
-        } else {
-            self.run.agent.specs.clone()
-        };
         ModelRequest::new(system, messages)
-            .tools(tools)
+            .tools(self.run.agent.specs.clone())
             .last_step(last)
     }
 
@@ -183,12 +245,21 @@ impl Steps<'_> {
         }
         let partial = !matches!(turn.end, TurnEnd::Whole(_));
         if !partial || !turn.text.is_empty() || !turn.calls.is_empty() {
-            self.run.feed.record(RecordBody::Assistant {
+            let said = RecordBody::Assistant {
                 step,
                 text: turn.text.clone(),
                 partial,
+                calls: u32::try_from(turn.calls.len()).unwrap_or(u32::MAX),
                 scripted: self.run.model.scripted,
+            };
+            // At once, and before the first of them begins: a call that had an effect is always known.
+            let calls = turn.calls.iter().map(|call| RecordBody::ToolCall {
+                step,
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                arguments: call.arguments_json(),
             });
+            self.run.feed.record_all(std::iter::once(said).chain(calls));
         }
         if !turn.text.is_empty() {
             self.said.text.clone_from(&turn.text);

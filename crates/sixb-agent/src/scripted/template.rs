@@ -165,7 +165,7 @@ mod tests {
 
     fn messages() -> Vec<Message> {
         vec![
-            Message::User { text: "x".into() },
+            Message::user("x"),
             Message::Tool(ToolResult::ok(
                 &ToolCall::new("count", "bash", "{}"),
                 json!({"stdout": "42\n", "exitCode": 0, "rows": [{"name": "é"}]}),

@@ -38,6 +38,9 @@ pub enum RecordBody {
     User {
         /// The text.
         text: String,
+        /// The runtime said it in the user's place: that a run was resumed, that an output does not fit, ….
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        runtime: bool,
     },
     /// The model wrote this in a step.
     Assistant {
@@ -48,6 +51,9 @@ pub enum RecordBody {
         /// The step was cut: this is what there is of it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         partial: bool,
+        /// How many tools it called: as many `tool-call` records follow at once.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        calls: u32,
         /// The text was written beforehand, by a script.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         scripted: bool,
@@ -102,4 +108,9 @@ pub enum RecordBody {
         /// Which. The first record of a run is `started`, and names the model.
         state: RunState,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }

@@ -6,6 +6,7 @@ mod strict;
 mod walk;
 mod wire;
 
+pub use crate::validate::SchemaCheck;
 pub use flatten::{SchemaError, flatten};
 pub use strict::NotStrict;
 pub(crate) use walk::child_schemas_mut;

@@ -6,6 +6,7 @@ use anstyle::Style;
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
+use sixb_agent::{Endpoint, OpenAiModel};
 use sixb_sandbox::{Capabilities, SandboxError};
 
 use crate::{cli::JsonArgs, factory, failure::Exit, host, stdout, terminal};
@@ -65,6 +66,7 @@ pub(super) async fn run(args: JsonArgs) -> Result<Exit> {
             .iter()
             .map(|&(name, package, loss)| program(name, package, loss, find(name))),
     );
+    checks.push(model_server(sixb_agent::Endpoint::from_env()));
     let ready = checks.iter().all(|check| check.status != Status::Missing);
     if args.json {
         let capabilities = probed.ok();
@@ -274,6 +276,35 @@ fn name_of(value: impl Serialize) -> String {
         .unwrap_or_default()
 }
 
+/// Which server models are asked at, and whether there is a key: never the key.
+fn model_server(endpoint: Option<Endpoint>) -> Check {
+    let Some(endpoint) = endpoint else {
+        return check(
+            "model server",
+            Status::Weak,
+            "none is named: only scripts can be played",
+            Some(
+                "export AI_GATEWAY_API_KEY (Vercel AI Gateway), OPENAI_API_KEY (OpenAI) or OPENAI_BASE_URL (any compatible server)",
+            ),
+        );
+    };
+    let key = match endpoint.key {
+        Some(_) => "with a key",
+        None => "without a key",
+    };
+    let detail = format!("{endpoint} by {}, {key}", endpoint.source);
+    // The same checks as a run makes; it connects to nothing.
+    match OpenAiModel::builder("check").endpoint(endpoint).build() {
+        Ok(_) => check("model server", Status::Ok, detail, None),
+        Err(error) => check(
+            "model server",
+            Status::Weak,
+            format!("{detail}: {error}"),
+            Some("correct the variable"),
+        ),
+    }
+}
+
 fn program(name: &'static str, package: &str, loss: Option<&str>, found: Option<String>) -> Check {
     match (found, loss) {
         (Some(path), _) => check(name, Status::Ok, path, None),
@@ -343,7 +374,13 @@ mod tests {
             isolation(&Err(unavailable)),
             landlock(&capabilities("userns")),
             landlock(&capabilities("userns, no landlock")),
+            model_server(None),
+            model_server(Endpoint::of(|name| {
+                (name == "OPENAI_BASE_URL")
+                    .then(|| "https://u:sk-planted@a.test/v1?k=planted".to_owned())
+            })),
         ] {
+            assert!(!check.detail.contains("planted"), "{check:?}");
             assert!(
                 check.status != Status::Ok && check.remedy.is_some(),
                 "{check:?}"
@@ -353,6 +390,9 @@ mod tests {
             program("rg", "ripgrep", None, Some("/usr/bin/rg".into())),
             landlock(&capabilities("userns, landlock 7")),
             network(&capabilities("userns")),
+            model_server(Endpoint::of(|name| {
+                (name == "OPENAI_BASE_URL").then(|| "http://127.0.0.1:1/v1".to_owned())
+            })),
             limits(&capabilities("userns")),
         ] {
             assert!(

@@ -5,6 +5,7 @@ mod doctor;
 mod exec;
 mod init;
 mod run;
+mod runs;
 mod sandbox;
 mod tool;
 
@@ -22,6 +23,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit> {
     match cli.command {
         Command::Demo(args) => demo::run(args).await,
         Command::Run(args) => run::run(args, &config()?).await,
+        Command::Runs(command) => runs::run(command, &config()?).await,
         Command::Exec(args) => exec::run(args, &config()?).await,
         Command::Tool(args) => tool::run(args, &config()?).await,
         Command::Doctor(args) => doctor::run(args).await,

@@ -8,17 +8,18 @@ use std::{
 use anyhow::{Result, anyhow};
 use futures::StreamExt;
 use sixb_agent::{
-    FailureKind, Outcome, RunError, RunEvent, RunRequest, RunStatus, Sixb, state_folder,
+    FailureKind, Outcome, RunError, RunEvent, RunRequest, RunStatus, Sixb, state_folder, transcript,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     agents,
-    cli::RunArgs,
+    cli::{OutputArgs, RunArgs},
     config::Config,
     failure::{Exit, usage},
     interrupt,
     progress::Progress,
+    sandbox_args::SandboxArgs,
     stdout, terminal,
 };
 
@@ -29,28 +30,65 @@ pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
     if args.task.trim().is_empty() {
         return Err(usage("TASK \"\": is blank; say what the agent should do"));
     }
-    let (project, agent) = agents::project(config, args.agent.as_deref(), args.script.as_deref())?;
-    let timeout = args.sandbox.timeout;
-    let choice = args.sandbox.resolve(config)?;
+    let (project, agent) = agents::project(config, args.agent.as_deref(), &args.model)?;
+    let request = match args.thread {
+        None => RunRequest::new(agent, args.task),
+        Some(thread) => {
+            check_thread(&thread)?;
+            let folder = transcripts(args.output.transcripts.as_deref())?;
+            let history = transcript::thread(folder, &thread, None)?;
+            RunRequest::conversation(agent, args.task, thread, history)
+        }
+    };
+    start(&project, request, args.output, args.sandbox, config).await
+}
+
+/// Starts a run in a sandbox as the flags want it, and follows it.
+pub(super) async fn start(
+    project: &Sixb,
+    mut request: RunRequest,
+    output: OutputArgs,
+    sandbox: SandboxArgs,
+    config: &Config,
+) -> Result<Exit> {
+    let timeout = sandbox.timeout;
+    let choice = sandbox.resolve(config)?;
     let cancel = interrupt::watch()?;
     let starting = choice.starting();
-    let mut request = RunRequest::new(agent, args.task).sandbox(choice.options);
+    request = request.sandbox(choice.options);
     // Without the flag the agent's own limit holds, which knows `sandbox.timeout` of the file.
     if let Some(timeout) = timeout {
         request = request.timeout(timeout.0);
     }
-    follow(
-        &project,
-        request,
-        Output {
-            folder: args.out,
-            transcripts: args.transcripts,
-            json: args.json,
-            starting,
-        },
-        &cancel,
-    )
-    .await
+    let output = Output {
+        folder: output.out,
+        transcripts: output.transcripts,
+        json: output.json,
+        starting,
+    };
+    follow(project, request, output, &cancel).await
+}
+
+/// A thread's name stands in records and variables, and people type it again.
+fn check_thread(thread: &str) -> Result<()> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if (1..=64).contains(&thread.len()) && thread.chars().all(fine) {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "--thread {thread:?}: use 1 to 64 letters, digits, `_`, `-` or `.`"
+    )))
+}
+
+/// The folder of transcripts: the flag's, or one below the state folder.
+pub(super) fn transcripts(flag: Option<&Path>) -> Result<PathBuf> {
+    if let Some(folder) = flag {
+        return Ok(folder.to_owned());
+    }
+    let state = state_folder().ok_or_else(|| {
+        anyhow!("there is no place for the transcript: neither XDG_STATE_HOME nor HOME is set, and the temporary directory has no folder for it; name a folder with --transcripts DIR")
+    })?;
+    Ok(state.join(TRANSCRIPTS))
 }
 
 /// Where the results of a run go.
@@ -70,14 +108,7 @@ pub(super) async fn follow(
     output: Output,
     cancel: &CancellationToken,
 ) -> Result<Exit> {
-    let transcripts = match output.transcripts {
-        Some(folder) => folder,
-        None => state_folder()
-            .ok_or_else(|| {
-                anyhow!("there is no place for the transcript: neither XDG_STATE_HOME nor HOME is set, and the temporary directory has no folder for it; name a folder with --transcripts DIR")
-            })?
-            .join(TRANSCRIPTS),
-    };
+    let transcripts = transcripts(output.transcripts.as_deref())?;
     let request = request
         .outputs(&output.folder)
         .transcripts(&transcripts)
@@ -92,7 +123,7 @@ pub(super) async fn follow(
     let outcome = shown?;
     match &outcome.status {
         RunStatus::Completed => {
-            if !output.json && !outcome.text.trim().is_empty() {
+            if !output.json && !streams() && !outcome.text.trim().is_empty() {
                 stdout::line(answer(&outcome.text).trim_end())?;
             }
             Ok(Exit::OK)
@@ -133,8 +164,13 @@ fn not_started(error: RunError) -> anyhow::Error {
     anyhow!("{error}; {remedy}")
 }
 
+/// Whether the answer is shown on stdout while it is written: on a terminal that shows progress too.
+fn streams() -> bool {
+    io::stdout().is_terminal() && terminal::is_live()
+}
+
 async fn show(mut run: sixb_agent::Run, json: bool, transcripts: &Path) -> Result<Outcome> {
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(streams() && !json);
     let mut ended = None;
     while let Some(event) = run.next().await {
         progress.show(&event);

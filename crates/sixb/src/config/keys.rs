@@ -31,6 +31,8 @@ const ROOT: &[(&str, Keys)] = &[
             ("name", Keys::Value),
             ("instructions", Keys::Value),
             ("model", Keys::Value),
+            ("reasoning_effort", Keys::Value),
+            ("groups", Keys::Value),
             ("tools", Keys::Value),
             ("max_steps", Keys::Value),
             ("timeout", Keys::Value),

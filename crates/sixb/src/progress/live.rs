@@ -1,6 +1,10 @@
 //! The moving part of the progress: a status line, and one line per running call.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    io::{self, Write},
+    time::Duration,
+};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -32,6 +36,19 @@ impl Live {
     pub(super) fn say(&self, text: &str) {
         // A terminal that is gone is no reason to stop the run.
         let _ = self.lines.println(text);
+    }
+
+    /// Text of the model, to stdout, above the moving lines. Nothing of it may move the cursor: it can hold what a command
+    /// printed.
+    pub(super) fn answer(&self, text: &str) {
+        let harmless = |c: &char| !c.is_control() || *c == '\t';
+        self.lines.suspend(|| {
+            for line in text.lines() {
+                // A reader that is gone is found out at the end.
+                let line: String = line.chars().filter(harmless).collect();
+                let _ = writeln!(io::stdout().lock(), "{line}");
+            }
+        });
     }
 
     pub(super) fn status(&mut self, text: String) {

@@ -93,7 +93,7 @@ fn commands() {
         (&["run", " "], &["TASK", "say what"]),
         (
             &["run", "hi"],
-            &["--script is missing", "--script FILE", "sixb demo"],
+            &["--model is missing", "--script FILE", "sixb demo"],
         ),
         (
             &["run", "--script", "missing.json", "hi"],
@@ -129,7 +129,11 @@ fn settings() {
         (
             "[agents.a]\nmodel = \"openai/gpt-5.5\"",
             run,
-            &["sixb.toml: agents.a.model", "openai/gpt-5.5", "script:FILE"],
+            &[
+                "sixb.toml: agents.a.model",
+                "openai/gpt-5.5",
+                "AI_GATEWAY_API_KEY",
+            ],
         ),
         (
             "[agents.a]\nmodel = \"script:gone.json\"",

@@ -78,12 +78,22 @@ impl Place {
 
     /// Runs `sixb` to its end with these bytes piped in.
     pub(crate) fn sixb_with_input(&self, args: &[&str], input: &[u8]) -> Ended {
+        self.start(args, &[], input)
+    }
+
+    /// Runs `sixb` to its end with more in its environment.
+    pub(crate) fn sixb_with_env(&self, args: &[&str], env: &[(&str, &str)]) -> Ended {
+        self.start(args, env, b"")
+    }
+
+    fn start(&self, args: &[&str], env: &[(&str, &str)], input: &[u8]) -> Ended {
         let started = Instant::now();
         let output = assert_cmd::Command::new(binary())
             .args(args)
             .current_dir(self.work())
             .env_clear()
             .envs(self.environment())
+            .envs(env.iter().copied())
             .write_stdin(input)
             .timeout(Duration::from_secs(60))
             .output()

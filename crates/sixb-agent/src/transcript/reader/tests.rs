@@ -12,11 +12,13 @@ fn bodies() -> Vec<RecordBody> {
     vec![
         RecordBody::User {
             text: "line\nbreak".into(),
+            runtime: false,
         },
         RecordBody::Assistant {
             step: 1,
             text: String::new(),
             partial: true,
+            calls: 1,
             scripted: true,
         },
         RecordBody::ToolCall {
@@ -50,7 +52,7 @@ fn place(folder: &Path) -> Place {
 fn written(folder: &Path) -> PathBuf {
     let mut writer = Writer::create(&place(folder), folder, "run_1").expect("create");
     for body in bodies() {
-        writer.append(body).expect("append");
+        writer.append([body]).expect("append");
     }
     writer.sync().expect("sync");
     writer.path().to_owned()

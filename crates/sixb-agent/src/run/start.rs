@@ -1,0 +1,94 @@
+//! What a run's steps begin with: the conversation before it, the task, and what an interrupted run has done already.
+
+use std::collections::HashSet;
+
+use super::{RunEvent, RunState, calls, feed::Feed};
+use crate::{
+    model::{Message, Usage},
+    transcript::{self, RecordBody, Replay},
+};
+
+/// What the model reads when a run goes on.
+const RESUMED: &str = "[runtime] This run was interrupted and goes on now. Results above hold. The sandbox is a new one: \
+                       files that were not published are gone, and so are running commands.";
+
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) messages: Vec<Message>,
+    /// Where the present turn begins in `messages`.
+    pub(super) turn: usize,
+    /// Ids of all calls so far.
+    pub(super) call_ids: HashSet<String>,
+    /// Steps that were begun before.
+    pub(super) steps: u32,
+    /// Tokens used before.
+    pub(super) usage: Usage,
+}
+
+impl Start {
+    /// Tells and records that the run began, and with which task.
+    pub(super) fn new(history: Vec<Message>, task: String, started: RunState, feed: &Feed) -> Self {
+        let turn = history.len();
+        // At once: a run without a task cannot be resumed.
+        feed.record_all([
+            RecordBody::State {
+                state: started.clone(),
+            },
+            RecordBody::User {
+                text: task.clone(),
+                runtime: false,
+            },
+        ]);
+        feed.try_send(RunEvent::State { state: started });
+        let call_ids = ids(&history);
+        let mut messages = history;
+        messages.push(Message::user(task));
+        Self {
+            messages,
+            turn,
+            call_ids,
+            steps: 0,
+            usage: Usage::default(),
+        }
+    }
+
+    /// Records results for interrupted calls, and then that the run goes on: read again, the transcript gives the same
+    /// conversation.
+    pub(super) fn resumed(
+        history: Vec<Message>,
+        mut past: Replay,
+        resumed: RunState,
+        feed: &Feed,
+    ) -> Self {
+        for call in &past.interrupted {
+            calls::record(past.steps, &transcript::interrupted(call), feed);
+        }
+        feed.state_now(resumed);
+        past.drop_partial_step();
+        feed.record(RecordBody::User {
+            text: RESUMED.to_owned(),
+            runtime: true,
+        });
+        let turn = history.len();
+        let mut call_ids = ids(&history);
+        call_ids.extend(past.call_ids);
+        let mut messages = history;
+        messages.extend(past.messages);
+        messages.push(Message::user(RESUMED));
+        Self {
+            messages,
+            turn,
+            call_ids,
+            steps: past.steps,
+            usage: past.usage,
+        }
+    }
+}
+
+fn ids(messages: &[Message]) -> HashSet<String> {
+    let calls = messages.iter().filter_map(|message| match message {
+        Message::Assistant { calls, .. } => Some(calls),
+        _ => None,
+    });
+    calls.flatten().map(|call| call.id.clone()).collect()
+}

@@ -1,0 +1,88 @@
+//! A folder of transcripts: which runs there are, and what was said in a thread.
+
+use std::path::Path;
+
+use super::{FILE_NAME, Reader, RecordBody, Replay, TranscriptError};
+use crate::{model::Message, run::RunState};
+
+/// Runs that are looked at, newest first: a folder may hold years of them.
+const MAX_RUNS: usize = 10_000;
+/// Runs of a thread whose messages are told again.
+const MAX_TURNS: usize = 200;
+
+/// The ids of the runs in a folder of transcripts, oldest first; none when the folder is missing. Blocking.
+///
+/// # Errors
+/// [`TranscriptError::Io`] when the folder cannot be read.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "transcripts are files of the host"
+)]
+pub fn runs(folder: impl AsRef<Path>) -> Result<Vec<String>, TranscriptError> {
+    let folder = folder.as_ref();
+    let failed = |source| TranscriptError::Io {
+        op: "read",
+        path: folder.to_owned(),
+        source,
+    };
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut runs = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(failed)?.file_name();
+        if let Some(name) = name.to_str().filter(|name| name.starts_with("run_")) {
+            runs.push(name.to_owned());
+        }
+    }
+    // A run's id begins with its time.
+    runs.sort_unstable();
+    if runs.len() > MAX_RUNS {
+        runs.drain(..runs.len() - MAX_RUNS);
+    }
+    Ok(runs)
+}
+
+/// What was said in a thread before the run `before` (or so far), oldest first: the history of its next turn. Blocking.
+///
+/// Of an interrupted or cancelled turn it has what there is. Transcripts that cannot be read are passed over: one broken
+/// file must not end a conversation.
+///
+/// # Errors
+/// [`TranscriptError::Io`] when the folder cannot be read.
+pub fn thread(
+    folder: impl AsRef<Path>,
+    thread_id: &str,
+    before: Option<&str>,
+) -> Result<Vec<Message>, TranscriptError> {
+    let folder = folder.as_ref();
+    let mut turns = Vec::new();
+    for run in runs(folder)?.iter().rev() {
+        if before.is_some_and(|before| run.as_str() >= before) {
+            continue;
+        }
+        if !is_of(folder, run, thread_id) {
+            continue;
+        }
+        match Replay::read(folder, run) {
+            Ok(replay) => turns.push(replay.messages),
+            Err(error) => tracing::debug!("passed over: {error}"),
+        }
+        if turns.len() == MAX_TURNS {
+            break;
+        }
+    }
+    Ok(turns.into_iter().rev().flatten().collect())
+}
+
+/// By the first record alone: a folder has many runs, and a thread few of them.
+fn is_of(folder: &Path, run: &str, thread: &str) -> bool {
+    let reader = Reader::open(folder.join(run).join(FILE_NAME));
+    let first = reader.ok().and_then(|mut reader| reader.next()?.ok());
+    matches!(
+        first.map(|record| record.body),
+        Some(RecordBody::State { state: RunState::Started { thread_id: Some(of), .. } }) if of == thread
+    )
+}
