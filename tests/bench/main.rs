@@ -8,8 +8,8 @@
     reason = "benchmarks start floors on the host and lay out their files"
 )]
 
-mod artifacts;
 mod agent;
+mod artifacts;
 mod bash_view;
 mod crowd;
 mod figure;
