@@ -10,6 +10,7 @@ mod bench;
 mod ci;
 mod confined;
 mod counts;
+mod escape;
 mod facts;
 mod job;
 mod layers;
@@ -43,6 +44,8 @@ enum Task {
         #[arg(value_name = "STEP", value_parser = PossibleValuesParser::new(steps::names()), conflicts_with = "list")]
         steps: Vec<String>,
     },
+    /// Attack the local sandbox from inside, and print what was tried, expected and seen
+    Escape,
     /// Measure the figures that the project promises, in release mode, each against its floor
     Bench {
         /// Groups of figures: start, output, read, bash, whole, artifacts, crowd; all when none is named
@@ -57,6 +60,7 @@ fn main() -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Task::Ci { steps, .. } => ci::run(&steps),
+        Task::Escape => escape::run(),
         Task::Bench { filter } => bench::run(&filter),
     }
 }

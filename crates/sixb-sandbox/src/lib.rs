@@ -23,7 +23,7 @@ pub use command::{
     BackgroundId, Chunk, Command, CommandOutput, OutputLimits, OutputStream, Program, Stdin,
 };
 pub use error::{Cause, Result, SandboxError};
-pub use ext::{Background, CommandEvent, SandboxExt, stream};
+pub use ext::{Background, CommandEvent, SandboxExt};
 pub use files::{
     ByteRange, Changes, DirEntry, FileContents, FileKind, FileSource, FileStat, FileWrite,
     LinePosition, ListOptions, SeekLine, Snapshot, SnapshotOptions,

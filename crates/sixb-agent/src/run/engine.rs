@@ -2,7 +2,6 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    path::PathBuf,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -11,15 +10,17 @@ use futures::FutureExt;
 use sixb_sandbox::{CreateOptions, LazySandbox, SandboxError};
 use sixb_tools::RunInfo;
 use tokio::sync::oneshot;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    Diagnostic, Job, Outcome, RunState, calls::Lent, feed::Feed, finish, steps, stop::Stop,
+    Diagnostic, Job, Outcome, RunState, calls::Lent, denials, feed::Feed, finish, steps, stop::Stop,
 };
 use crate::{
     agent::Agent,
     model::ModelLabel,
+    outputs::Folder,
     transcript::RecordBody,
-    workspace::{BootReport, ForeignOutputs, RunSandboxes, layout::Identity},
+    workspace::{BootReport, Claim, ForeignOutputs, RunSandboxes, layout::Identity},
 };
 
 /// What stays the same during a run.
@@ -29,7 +30,9 @@ pub(super) struct Engine {
     pub(super) model: ModelLabel,
     pub(super) task: String,
     /// The folder that output files go to.
-    pub(super) outputs: Option<PathBuf>,
+    pub(super) outputs: Option<Arc<Folder>>,
+    /// The right to write to a workspace that outlives the run.
+    pub(super) claim: Option<Arc<Claim>>,
     /// There is an output directory in the sandbox.
     pub(super) has_outputs: bool,
     pub(super) lent: Lent,
@@ -37,11 +40,20 @@ pub(super) struct Engine {
     pub(super) feed: Feed,
     pub(super) stop: Stop,
     begun: Instant,
+    /// Tells denials of the network for as long as the run lives.
+    _denials: AbortOnDropHandle<()>,
 }
 
 impl Engine {
     /// Begins the boot: needs a tokio runtime.
-    pub(super) fn new(run_id: String, job: Job, feed: Feed, stop: Stop) -> Self {
+    pub(super) fn new(
+        run_id: String,
+        job: Job,
+        outputs: Option<Arc<Folder>>,
+        claim: Option<Arc<Claim>>,
+        feed: Feed,
+        stop: Stop,
+    ) -> Self {
         let Job {
             project_id,
             agent,
@@ -82,10 +94,13 @@ impl Engine {
         let factory = RunSandboxes {
             inner: sandboxes,
             report: report(feed.clone()),
+            claim: claim.clone(),
             foreign: Arc::clone(&foreign),
             identity: Arc::new(identity.clone()),
         };
-        let sandbox = LazySandbox::boot(Arc::new(factory), labelled(request.sandbox, &identity));
+        let (options, denials) =
+            denials::listen(labelled(request.sandbox, &identity), feed.clone());
+        let sandbox = LazySandbox::boot(Arc::new(factory), options);
         Self {
             model: agent.model(),
             lent: Lent {
@@ -94,12 +109,14 @@ impl Engine {
                 sandbox,
             },
             task: request.task,
-            outputs: request.outputs,
+            outputs,
+            claim,
             has_outputs,
             foreign,
             feed,
             stop,
             begun: Instant::now(),
+            _denials: denials,
             run_id,
             agent,
         }

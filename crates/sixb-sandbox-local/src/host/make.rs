@@ -19,8 +19,9 @@ use super::{
     lease::{self, Lease},
     limits,
     link::Link,
-    sandbox::{ID_PREFIX, Inner, LocalSandbox},
-    spawn,
+    request,
+    sandbox::{Env, ID_PREFIX, Inner, LocalSandbox},
+    spawn, unisolated, user,
     workspace::{self, Folder},
 };
 use crate::{
@@ -30,7 +31,7 @@ use crate::{
 };
 
 const WORKING_DIRECTORY: &str = "/workspace";
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 const HOSTNAME: &str = "sixb";
 /// Guest folders that a working directory or an extra path may not cover.
 const RESERVED: &[&str] = &[
@@ -45,6 +46,10 @@ pub(super) async fn make(
 ) -> Result<LocalSandbox> {
     let options = options.over(&factory.defaults);
     let program = factory.program()?;
+    request::check(&options)?;
+    if factory.unisolated {
+        return unisolated::make(factory, options).await;
+    }
     let working_directory = guest_folder(
         "working_directory",
         options
@@ -71,13 +76,15 @@ pub(super) async fn make(
     // A bounded disk is memory: then the working directory lives inside, else in a folder of the host.
     let inside = empty && ladder.disk_bytes.is_some();
 
-    let lease = take_lease(&factory, options.labels.clone()).await?;
-    let drop_to = workspace::drop_to();
+    let drop_to = user::drop_to()?;
+    let state = factory.sandboxes();
+    let mut lease = take_lease(&factory, options.labels.clone()).await?;
     let folder = match inside {
         true => None,
         false => Some(Folder::prepare(
             options.workspace.as_ref(),
             lease.get().folder(),
+            factory.state(),
             drop_to,
         )?),
     };
@@ -95,7 +102,12 @@ pub(super) async fn make(
     }
     for extra in &factory.extra {
         let target = guest_folder("extra path", &extra.guest)?;
-        trees.push(workspace::extra(&extra.host, extra.read_only, drop_to)?);
+        trees.push(workspace::extra(
+            &extra.host,
+            extra.read_only,
+            factory.state(),
+            drop_to,
+        )?);
         if !extra.read_only {
             writable.push(target.clone());
         }
@@ -110,6 +122,7 @@ pub(super) async fn make(
         disk_bytes: ladder.disk_bytes,
     };
     let plan = Plan {
+        unisolated: false,
         drop_to,
         steps: mount_steps(facts(), &view),
         trees,
@@ -121,16 +134,18 @@ pub(super) async fn make(
         hand_over: inside.then(|| working_directory.clone()),
     };
     let mut booted = spawn::boot(&program, &plan).await?;
-    let mut lease = lease.keep();
     let cgroup = match ladder.cgroup.as_ref().zip(delegated) {
-        Some((bounds, delegated)) => {
-            Some(delegated.make(lease.id(), bounds).map_err(cgroup_error)?)
-        }
+        Some((bounds, delegated)) => Some(
+            delegated
+                .make(lease.get().id(), bounds)
+                .map_err(cgroup_error)?,
+        ),
         None => None,
     };
     lease
+        .get_mut()
         .record(booted.init.pid, cgroup.as_ref().map(Cgroup::folder))
-        .map_err(folder_error(lease.folder()))?;
+        .map_err(folder_error(&state))?;
     if let Some(cgroup) = &cgroup {
         // Nothing runs inside yet: all that will is born under the bounds.
         cgroup.enter(booted.init.pid).map_err(cgroup_error)?;
@@ -159,10 +174,17 @@ pub(super) async fn make(
         .map(|plan| {
             relay::fill(&mut env, &plan.env);
             let end = link.gone().child_token();
-            Relay::start(lease.id(), plan, booted.handed, options.on_denied, end)
+            Relay::start(
+                lease.get().id(),
+                plan,
+                booted.handed,
+                options.on_denied,
+                end,
+            )
         })
         .transpose()
         .map_err(|error| SandboxError::io("start the relay", error))?;
+    let lease = lease.keep();
     Ok(LocalSandbox::new(Inner {
         capabilities: capabilities(host_network, booted.landlock_abi, ladder.support),
         link,
@@ -172,7 +194,7 @@ pub(super) async fn make(
         files: Arc::new(files),
         default_timeout: options.default_timeout.unwrap_or(DEFAULT_TIMEOUT),
         memory_limited: options.limits.memory_bytes.is_some(),
-        env,
+        env: Env(env),
         relay,
         stopped: false.into(),
         working_directory,
@@ -185,7 +207,7 @@ fn cgroup_error(error: io::Error) -> SandboxError {
     SandboxError::io("make the sandbox's cgroup", error)
 }
 
-fn folder_error(state: &Path) -> impl Fn(io::Error) -> SandboxError {
+pub(super) fn folder_error(state: &Path) -> impl Fn(io::Error) -> SandboxError {
     let state = state.display().to_string();
     move |error| {
         SandboxError::provider(
@@ -200,7 +222,7 @@ fn folder_error(state: &Path) -> impl Fn(io::Error) -> SandboxError {
 }
 
 /// Makes the sandbox's folder. The first sandbox of a factory sweeps.
-async fn take_lease(
+pub(super) async fn take_lease(
     factory: &LocalSandboxFactory,
     labels: BTreeMap<String, String>,
 ) -> Result<Unwind> {
@@ -212,9 +234,10 @@ async fn take_lease(
     );
     let lease = blocking(move || {
         if sweep {
-            let swept = lease::sweep(&state)?;
-            if !swept.is_empty() {
-                tracing::info!(?swept, "removed sandboxes of dead owners");
+            // Leavings of others must not keep this one from being made.
+            match lease::sweep(&state) {
+                Ok(swept) => tracing::debug!(?swept, "swept the state folder"),
+                Err(error) => tracing::warn!(%error, "the state folder was not swept"),
             }
         }
         Lease::take(&state, &id, labels)
@@ -226,14 +249,18 @@ async fn take_lease(
 }
 
 /// Removes the folder of a sandbox that did not come up.
-struct Unwind(Option<Lease>);
+pub(super) struct Unwind(Option<Lease>);
 
 impl Unwind {
-    fn get(&self) -> &Lease {
+    pub(super) fn get(&self) -> &Lease {
         self.0.as_ref().expect("kept only at the end")
     }
 
-    fn keep(mut self) -> Lease {
+    pub(super) fn get_mut(&mut self) -> &mut Lease {
+        self.0.as_mut().expect("kept only at the end")
+    }
+
+    pub(super) fn keep(mut self) -> Lease {
         self.0.take().expect("kept once")
     }
 }

@@ -12,6 +12,8 @@ mod run;
 mod sandbox;
 mod spawn;
 mod stdio;
+mod unisolated;
+mod user;
 mod workspace;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,13 +2,26 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use sixb_sandbox::{Command, Program, Result, SandboxError, SandboxPath};
+use sixb_sandbox::{Command, CreateOptions, Program, Result, SandboxError, SandboxPath};
 
 use super::sandbox::Inner;
 use crate::{plan, protocol::RunRequest};
 
 /// Linux takes no longer argument (MAX_ARG_STRLEN, with its NUL).
 const MAX_ARGUMENT: usize = 128 * 1024 - 1;
+
+/// Refuses options with which no command could run, before a sandbox is made.
+pub(super) fn check(options: &CreateOptions) -> Result<()> {
+    environment(&options.env, &BTreeMap::new())?;
+    match options.default_timeout {
+        Some(Duration::ZERO) => Err(SandboxError::InvalidInput {
+            field: "default_timeout",
+            value: "0".into(),
+            reason: "would end every command at once: give a positive time, or none".into(),
+        }),
+        _ => Ok(()),
+    }
+}
 
 /// The request for `command` in this sandbox.
 pub(super) fn request(
@@ -20,7 +33,7 @@ pub(super) fn request(
     let program = std::mem::replace(&mut command.program, Program::Argv(Vec::new()));
     Ok(RunRequest {
         argv: argv(program)?,
-        env: environment(&inner.env, &command.env)?,
+        env: environment(&inner.env.0, &command.env)?,
         cwd: guest_cwd(command.cwd.as_deref(), &inner.working_directory)?,
         deadline_ms: deadline
             .map(|deadline| u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)),

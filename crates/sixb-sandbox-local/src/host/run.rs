@@ -23,6 +23,8 @@ use crate::protocol::{End, Killed, NotStarted};
 
 /// The supervisor enforces deadlines; if it does not answer for this long after one, it is broken or taken over.
 const GRACE: Duration = Duration::from_secs(10);
+/// Where there is no deadline.
+const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// Runs `command` to its end. `started` hears that it runs.
 pub(super) async fn run(
@@ -111,13 +113,15 @@ pub(super) async fn run(
             // A command that ended by itself in the meantime was not cancelled.
             output.cancelled = cancelled && killed == Some(Killed::Asked);
         }
-        Ended::Gone => {
-            output.cancelled = inner.stopped();
-            output.reason = Some(if inner.stopped() {
-                "the sandbox was stopped".into()
-            } else {
-                "the sandbox ended by itself".into()
-            });
+        Ended::Gone { unanswered } => {
+            output.timed_out = unanswered;
+            output.cancelled = inner.stopped() && !unanswered;
+            let reason = match (unanswered, inner.stopped()) {
+                (true, _) => "it could not be ended at its deadline, so its sandbox was",
+                (_, true) => "the sandbox was stopped",
+                _ => "the sandbox ended by itself",
+            };
+            output.reason = Some(reason.into());
         }
     }
     Ok(output)
@@ -130,7 +134,10 @@ enum Ended {
         killed: Option<Killed>,
         cancelled: bool,
     },
-    Gone,
+    /// The sandbox ended; `unanswered` = the host ended it, since a deadline was not enforced.
+    Gone {
+        unanswered: bool,
+    },
 }
 
 /// Waits for the end of a command; sees to it that there is one.
@@ -144,10 +151,9 @@ async fn follow(
 ) -> Ended {
     let mut cancelled = false;
     // Where there is no deadline there is none here either: the far future.
-    let mut overdue = tokio::time::Instant::now()
-        + deadline
-            .unwrap_or(Duration::from_secs(365 * 86_400))
-            .saturating_add(GRACE);
+    let deadline = deadline.unwrap_or(FOREVER).min(FOREVER);
+    let mut overdue = tokio::time::Instant::now() + deadline + GRACE;
+    let mut unanswered = false;
     loop {
         tokio::select! {
             event = events.recv() => match event {
@@ -158,7 +164,7 @@ async fn follow(
                 }
                 Some(Event::NotStarted(why)) => return Ended::NotStarted(why),
                 Some(Event::Exited { end, killed }) => return Ended::Exited { end, killed, cancelled },
-                None => return Ended::Gone,
+                None => return Ended::Gone { unanswered },
             },
             () = cancel.cancelled(), if !cancelled => {
                 cancelled = true;
@@ -170,6 +176,7 @@ async fn follow(
             () = tokio::time::sleep_until(overdue) => {
                 tracing::warn!(sandbox = %inner.id, "the supervisor did not enforce a deadline: ending the sandbox");
                 inner.init.kill();
+                unanswered = true;
                 overdue += GRACE;
             }
         }

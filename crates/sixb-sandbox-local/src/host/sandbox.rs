@@ -33,12 +33,21 @@ pub(super) const ID_PREFIX: &str = "sixb-local-";
 /// Background processes that may be begun in one sandbox.
 const MAX_BACKGROUND: usize = 64;
 
+/// The environment of a sandbox. Its values may be secrets: `Debug` shows the names.
+pub(super) struct Env(pub(super) BTreeMap<String, String>);
+
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
 /// What all parts of one sandbox share.
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) id: String,
     pub(super) working_directory: String,
-    pub(super) env: BTreeMap<String, String>,
+    pub(super) env: Env,
     pub(super) default_timeout: Duration,
     pub(super) memory_limited: bool,
     pub(super) capabilities: Capabilities,
@@ -362,8 +371,8 @@ impl Sandbox for LocalSandbox {
         reaped
             .unwrap_or_else(|error| Err(std::io::Error::other(error)))
             .map_err(|error| SandboxError::io("stop the sandbox", error))?;
-        // Commands in flight resolve once the connection is seen to end.
-        self.inner.link.gone().cancelled().await;
+        // Nothing can come any more: commands in flight resolve, also when the runtime that read for them is gone.
+        self.inner.link.end();
         if let Some(relay) = &self.inner.relay {
             relay.stop().await;
         }

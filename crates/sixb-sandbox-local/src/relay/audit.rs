@@ -52,7 +52,7 @@ impl Audit {
 fn shown(target: &str) -> String {
     target
         .chars()
-        .filter(|character| character.is_ascii_graphic())
+        .filter(|character| character.is_ascii_graphic() || *character == ' ')
         .take(MAX_TARGET)
         .collect()
 }

@@ -33,7 +33,7 @@ use super::{
     proxy,
 };
 
-/// Longest head of a request or an answer, in bytes.
+/// Longest head of a request or an answer, in bytes; what is read at once with its last piece comes on top.
 const MAX_HEAD: usize = 64 << 10;
 /// Most headers of one message.
 const MAX_HEADERS: usize = 128;
@@ -96,6 +96,7 @@ async fn serve<S: Stream>(shared: &Arc<Shared>, guest: S, scope: Scope) -> Optio
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(MAX_HEAD)
+        .max_header_size(MAX_HEAD)
         .max_headers(MAX_HEADERS)
         .preserve_header_case(true)
         .auto_date_header(false)
@@ -196,7 +197,6 @@ impl Session {
             Scope::Listed => {
                 let place = place(uri)
                     .ok_or_else(|| Denied("the proxy itself".into(), DenialReason::Request))?;
-                let place = self.shared.policy.named(place);
                 let allowed = self.shared.policy.find(false, &place);
                 (place, allowed)
             }
@@ -224,6 +224,7 @@ impl Session {
         let broken = |_| Failure::Failed(Fault::Response);
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(MAX_HEAD)
+            .max_header_size(MAX_HEAD)
             .max_headers(MAX_HEADERS)
             .preserve_header_case(true)
             .handshake(TokioIo::new(stream))

@@ -14,6 +14,8 @@ mod address;
 mod answer;
 mod audit;
 mod authority;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod check;
 mod dial;
 mod hello;
 mod http;
