@@ -253,8 +253,9 @@ mod tests {
             ("blobId", json!(other), "is not derived from"),
             ("blobId", json!("blob_1"), "is no digest"),
             ("digest", json!("sha256:1"), "is no digest"),
-            ("sizeBytes", json!(-1), "invalid value"),
-            ("sizeBytes", json!(1.5), "invalid type"),
+            // What else serde says of a number depends on whether somebody else in the program keeps all its digits.
+            ("sizeBytes", json!(-1), "invalid"),
+            ("sizeBytes", json!(1.5), "invalid"),
             ("sizeBytes", json!("2"), "invalid type"),
             ("sizeBytes", json!(1_u64 << 53), "is over 9007199254740991"),
             ("fileName", json!("../hi"), "file name"),
