@@ -113,7 +113,13 @@ impl Model for ScriptedModel {
                 yield ModelEvent::Finished { reason: FinishReason::Stop };
                 return;
             };
-            if cancel.run_until_cancelled(tokio::time::sleep(step.delay)).await.is_none() {
+            // A timer of no time at all fires a millisecond later.
+            let pause = async {
+                if !step.delay.is_zero() {
+                    tokio::time::sleep(step.delay).await;
+                }
+            };
+            if cancel.run_until_cancelled(pause).await.is_none() {
                 Err(ModelError::Cancelled)?;
             }
             let (text, calls) = play(step, index, &request.messages)?;
