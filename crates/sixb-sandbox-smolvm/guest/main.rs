@@ -123,8 +123,12 @@ fn serve(arguments: Vec<String>) -> io::Result<()> {
         let spawned = thread::Builder::new().stack_size(256 << 10).spawn({
             let open = open.clone();
             move || {
-                // The connection ends with the request, whatever became of it.
-                let _ = answer(&guest, stream);
+                // The connection ends with the request, whatever became of it. The line is for smolvm's log of the machine.
+                if let Err(error) = answer(&guest, stream)
+                    && !matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe)
+                {
+                    eprintln!("sixb-guest: a request ended early: {error}");
+                }
                 open.fetch_sub(1, Ordering::Relaxed);
             }
         });

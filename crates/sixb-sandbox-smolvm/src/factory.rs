@@ -17,6 +17,7 @@ use tokio::sync::OnceCell;
 use crate::{
     Finding, Image, Installation, PROVIDER,
     engine::{Cli, Smolvm},
+    image::Source,
     lease::{self, Found},
     make, preflight,
 };
@@ -171,7 +172,11 @@ impl SmolvmSandboxFactory {
         if let Some(ready) = self.ready.get() {
             return Some(ready.clone());
         }
-        let cli = Cli::new(self.found()?, &self.smolvm_state(), self.boot_deadline);
+        let mut installation = self.found()?;
+        if let Ok(Source::Root(folder)) = self.image.source() {
+            installation.rootfs = Some(folder);
+        }
+        let cli = Cli::new(installation, &self.smolvm_state(), self.boot_deadline);
         Some(Arc::new(cli))
     }
 

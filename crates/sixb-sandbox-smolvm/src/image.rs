@@ -55,14 +55,28 @@ pub fn agent_image_folder() -> Option<PathBuf> {
     crate::factory::user_folder("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("sixb/smolvm/agent-image"))
 }
 
+/// smolvm's program in a root file system that machines boot from.
+const AGENT: &str = "usr/local/bin/smolvm-agent";
+
+/// How smolvm comes by a file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// smolvm's own small system.
+    Own,
+    /// The machine boots from this folder: the quickest, since no container is made in it.
+    Root(PathBuf),
+    /// A container in smolvm's own system: a folder, an archive or a reference.
+    Container(String),
+}
+
 impl Image {
-    /// What smolvm is told; `None` = the bare machine.
-    pub(crate) fn source(&self) -> Result<Option<String>> {
+    /// How smolvm comes by it.
+    pub(crate) fn source(&self) -> Result<Source> {
         let path = match self {
-            Self::Bare => return Ok(None),
-            Self::Registry(reference) => return Ok(Some(reference.clone())),
+            Self::Bare => return Ok(Source::Own),
+            Self::Registry(reference) => return Ok(Source::Container(reference.clone())),
             Self::Agent => {
-                let found = agent_image_folder().filter(|folder| folder.join("bin").exists());
+                let found = agent_image_folder().filter(|folder| folder.join(AGENT).is_file());
                 found.ok_or_else(|| SandboxError::IsolationUnavailable {
                     what: "the agent image is not there".into(),
                     remedy: format!(
@@ -83,7 +97,10 @@ impl Image {
             }
         };
         let absolute = std::path::absolute(&path).map_err(|error| SandboxError::io("find the image", error))?;
-        Ok(Some(absolute.to_string_lossy().into_owned()))
+        if absolute.join(AGENT).is_file() {
+            return Ok(Source::Root(absolute));
+        }
+        Ok(Source::Container(absolute.to_string_lossy().into_owned()))
     }
 
     /// The host that the image is pulled from.

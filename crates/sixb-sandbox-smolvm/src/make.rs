@@ -16,6 +16,7 @@ use crate::{
     engine::{Smolvm, Spec},
     factory::SmolvmSandboxFactory,
     guest,
+    image::Source,
     lease::{Lease, PREFIX},
     link::Link,
     relay::{self, Relay},
@@ -123,7 +124,11 @@ pub(crate) fn plan(factory: &SmolvmSandboxFactory, options: &CreateOptions, name
         serve.push("--".into());
         serve.extend(relay.hosts());
     }
-    let image = factory.image.source()?;
+    let image = match factory.image.source()? {
+        Source::Container(image) => Some(image),
+        // The engine boots from it.
+        Source::Root(_) | Source::Own => None,
+    };
     let spec = Spec {
         name: name.to_owned(),
         cpus,
@@ -291,11 +296,13 @@ async fn boot(engine: &dyn Smolvm, plan: &Plan, link: &Link, deadline: Duration)
         }
         pause = (pause * 2).min(Duration::from_millis(200));
     }
-    let mut watch = link.ask::<&[u8]>(wire::WATCH, &[]).await.map_err(|error| SandboxError::io("watch the machine", error))?;
+    let watch = link.ask::<&[u8]>(wire::WATCH, &[]).await.map_err(|error| SandboxError::io("watch the machine", error))?;
     let gone = CancellationToken::new();
     tokio::spawn({
         let gone = gone.clone();
         async move {
+            // All of it: half a conversation dropped outside of here would end it.
+            let mut watch = watch;
             tokio::select! {
                 _ = watch.from.receive() => gone.cancel(),
                 () = gone.cancelled() => {}

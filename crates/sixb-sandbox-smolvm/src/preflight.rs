@@ -14,6 +14,7 @@ use crate::{
     Image,
     engine::{Smolvm, Spec},
     guest,
+    image::Source,
     install::{Installation, VERSION},
     lease::PREFIX,
 };
@@ -152,7 +153,9 @@ fn disk(state: &Path) -> Option<Finding> {
 /// Whether the image is there.
 pub(crate) fn image(image: &Image) -> Finding {
     match image.source() {
-        Ok(source) => Finding::ok("image", source.unwrap_or_else(|| "bare: smolvm's own".into())),
+        Ok(Source::Own) => Finding::ok("image", "bare: smolvm's own"),
+        Ok(Source::Root(folder)) => Finding::ok("image", folder.display().to_string()),
+        Ok(Source::Container(source)) => Finding::ok("image", source),
         Err(SandboxError::IsolationUnavailable { what, remedy }) => Finding::miss("image", what, remedy),
         Err(error) => Finding::miss("image", error.to_string(), "name another image"),
     }
