@@ -1,6 +1,7 @@
 //! tests
 
 mod agent_lab;
+mod agent_network;
 mod agent_outputs;
 mod agent_runs;
 mod agent_workspace;

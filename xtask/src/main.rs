@@ -6,9 +6,11 @@
     reason = "a maintainers' tool: reading the checkout and starting cargo is its purpose"
 )]
 
+mod bench;
 mod ci;
 mod confined;
 mod counts;
+mod escape;
 mod facts;
 mod job;
 mod layers;
@@ -42,13 +44,23 @@ enum Task {
         #[arg(value_name = "STEP", value_parser = PossibleValuesParser::new(steps::names()), conflicts_with = "list")]
         steps: Vec<String>,
     },
+    /// Attack the local sandbox from inside, and print what was tried, expected and seen
+    Escape,
+    /// Measure the figures that the project promises, in release mode, each against its floor
+    Bench {
+        /// Groups of figures: start, output, read, bash, whole, crowd; all when none is named
+        filter: Vec<String>,
+    },
 }
 
 fn main() -> Result<ExitCode> {
-    let Task::Ci { list, steps } = Args::parse().task;
-    if list {
-        ci::list();
-        return Ok(ExitCode::SUCCESS);
+    match Args::parse().task {
+        Task::Ci { list: true, .. } => {
+            ci::list();
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Ci { steps, .. } => ci::run(&steps),
+        Task::Escape => escape::run(),
+        Task::Bench { filter } => bench::run(&filter),
     }
-    ci::run(&steps)
 }

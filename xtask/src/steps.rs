@@ -1,6 +1,7 @@
 //! The steps of `cargo xtask ci`, in the order they run: cheap checks first, then what builds and what runs.
 
 mod build;
+pub(crate) mod escape;
 mod publish;
 mod rules;
 mod setup;
@@ -61,6 +62,11 @@ pub(crate) const STEPS: &[Step] = &[
         "tests-unprivileged",
         "run the tests of the sandbox, the command line and tests/ as user 65534",
         unprivileged::run,
+    ),
+    tests(
+        "escape",
+        "attack the local sandbox from inside, as the current user and as user 65534",
+        escape::run,
     ),
     tests(
         "doctests",

@@ -2,6 +2,7 @@
 
 mod calls;
 mod context;
+mod denials;
 mod engine;
 mod event;
 mod feed;

@@ -22,7 +22,6 @@ pub(crate) const MAX_REQUEST: u64 = 4 << 20;
 /// Most descriptors beside one packet (Linux allows 253).
 const MAX_FDS: usize = 200;
 /// Most listeners of one sandbox: they are handed over beside one packet, with the working directory.
-#[expect(dead_code, reason = "the relay comes next")]
 pub(crate) const MAX_LISTENERS: usize = MAX_FDS - 1;
 
 /// Host → supervisor.
@@ -197,5 +196,80 @@ pub(crate) fn receive<T: DeserializeOwned>(
     match serde_json::from_slice(&buffer[..received.bytes]) {
         Ok(message) if !truncated => Ok(Some((message, fds))),
         _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
+    }
+}
+
+/// Any bytes at all, as the host's side meets them.
+#[cfg(any(test, fuzzing))]
+pub(crate) mod check {
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+
+    use super::{MAX_PACKET, ToHost, receive};
+
+    /// Sends `bytes` as one packet: it is a message, or an error; what is too long is an error.
+    #[cfg_attr(
+        not(fuzzing),
+        expect(unreachable_pub, reason = "the fuzz target is another crate")
+    )]
+    pub fn supervisor_protocol(bytes: &[u8]) {
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let Ok((host, supervisor)) = socketpair(family, kind, SocketFlags::CLOEXEC, None) else {
+            return;
+        };
+        if send(&supervisor, bytes, SendFlags::DONTWAIT).is_err() {
+            return;
+        }
+        // A packet without a byte looks like the end, and the sandbox is given up.
+        match receive::<ToHost>(&host) {
+            Ok(message) => {
+                assert_eq!(message.is_some(), !bytes.is_empty());
+                assert!(
+                    bytes.len() <= MAX_PACKET,
+                    "a cut message was taken for a whole one"
+                );
+            }
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::InvalidData),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{MAX_PACKET, check::supervisor_protocol};
+
+    #[test]
+    fn odd_packets_are_errors() {
+        let padded = |length: usize| {
+            let mut packet = br#"{"Ready":{"landlock_abi":1}}"#.to_vec();
+            packet.resize(length, b' ');
+            packet
+        };
+        for packet in [
+            Vec::new(),
+            b"{}".to_vec(),
+            b"[".repeat(MAX_PACKET),
+            br#"{"Init":{"pid":99999999999}}"#.to_vec(),
+            br#"{"Exited":{"id":1,"end":{"Code":1},"killed":null}}"#.to_vec(),
+            padded(MAX_PACKET),
+            padded(MAX_PACKET + 1),
+        ] {
+            supervisor_protocol(&packet);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_packet_is_a_message_or_an_error(packet: Vec<u8>) {
+            supervisor_protocol(&packet);
+        }
+
+        #[test]
+        fn any_text_is_a_message_or_an_error(
+            packet in r#"\{"(Init|Ready|Exited|Started|BootFailed)":\{"(pid|id|end|landlock_abi|stage)":[-0-9"a-z]{0,12}\}\}"#
+        ) {
+            supervisor_protocol(packet.as_bytes());
+        }
     }
 }

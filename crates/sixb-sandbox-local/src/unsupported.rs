@@ -28,6 +28,10 @@ impl LocalSandboxFactory {
         self
     }
     /// As on Linux.
+    pub fn gateway(self, _: std::net::SocketAddr) -> Self {
+        self
+    }
+    /// As on Linux.
     pub fn read_only_path(self, _: impl Into<PathBuf>, _: impl Into<String>) -> Self {
         self
     }

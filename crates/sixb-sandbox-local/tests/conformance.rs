@@ -10,7 +10,7 @@ use sixb_sandbox_local::LocalSandboxFactory;
 
 async fn suite(state: PathBuf) -> Suite {
     let expect = Expectations::default()
-        .network(NetworkEnforcement::AllOrNothing)
+        .network(NetworkEnforcement::PerOrigin)
         .limits(true, true, true);
     Suite::new(
         Arc::new(LocalSandboxFactory::default().state_dir(state)),

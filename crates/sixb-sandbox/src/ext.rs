@@ -30,18 +30,12 @@ pub trait SandboxExt: Sandbox {
     }
 
     /// Runs a command and yields its output while it comes. Dropping the stream kills the command.
-    fn stream(&self, command: Command) -> impl Stream<Item = CommandEvent> + Send + '_
-    where
-        Self: Sized,
-    {
+    fn stream(&self, command: Command) -> impl Stream<Item = CommandEvent> + Send + '_ {
         stream(self, command)
     }
 
     /// Writes one file with mode 0o644.
-    async fn write(&self, path: &str, contents: impl Into<FileContents> + Send) -> Result<()>
-    where
-        Self: Sized,
-    {
+    async fn write(&self, path: &str, contents: impl Into<FileContents> + Send) -> Result<()> {
         let path = SandboxPath::parse_guest(path, self.working_directory())?;
         self.write_files(vec![FileWrite::new(path, contents)]).await
     }
@@ -81,10 +75,7 @@ pub trait SandboxExt: Sandbox {
     }
 
     /// A handle on a process begun by [`Sandbox::start`].
-    fn background<'a>(&'a self, id: &'a BackgroundId) -> Background<'a>
-    where
-        Self: Sized,
-    {
+    fn background<'a>(&'a self, id: &'a BackgroundId) -> Background<'a, Self> {
         Background { sandbox: self, id }
     }
 }
@@ -93,12 +84,12 @@ impl<S: Sandbox + ?Sized> SandboxExt for S {}
 
 /// A background process of a sandbox.
 #[derive(Debug)]
-pub struct Background<'a> {
-    sandbox: &'a dyn Sandbox,
+pub struct Background<'a, S: ?Sized> {
+    sandbox: &'a S,
     id: &'a BackgroundId,
 }
 
-impl Background<'_> {
+impl<S: Sandbox + ?Sized> Background<'_, S> {
     /// Waits for its end; `Lost`, at once, when the sandbox is gone.
     pub async fn wait(&self) -> Result<CommandOutput> {
         self.sandbox.wait(self.id, &CancellationToken::new()).await
@@ -110,9 +101,8 @@ impl Background<'_> {
     }
 }
 
-/// Runs a command and yields its output while it comes. Dropping the stream kills the command.
-pub fn stream(
-    sandbox: &dyn Sandbox,
+fn stream<S: Sandbox + ?Sized>(
+    sandbox: &S,
     command: Command,
 ) -> impl Stream<Item = CommandEvent> + Send + '_ {
     let (chunks, mut receiver) = tokio::sync::mpsc::channel(256);

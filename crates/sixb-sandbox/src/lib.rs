@@ -23,13 +23,13 @@ pub use command::{
     BackgroundId, Chunk, Command, CommandOutput, OutputLimits, OutputStream, Program, Stdin,
 };
 pub use error::{Cause, Result, SandboxError};
-pub use ext::{Background, CommandEvent, SandboxExt, stream};
+pub use ext::{Background, CommandEvent, SandboxExt};
 pub use files::{
     ByteRange, Changes, DirEntry, FileContents, FileKind, FileSource, FileStat, FileWrite,
     LinePosition, ListOptions, SeekLine, Snapshot, SnapshotOptions,
 };
 pub use lazy::LazySandbox;
-pub use network::{AllowedOrigin, NetworkPolicy, Origin};
+pub use network::{AllowedOrigin, DenialReason, NetworkDenial, NetworkPolicy, Origin};
 pub use options::{CreateOptions, ResourceLimits, Workspace};
 pub use output::{CapturedStream, OutputId};
 pub use path::SandboxPath;

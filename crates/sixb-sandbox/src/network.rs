@@ -1,6 +1,6 @@
 //! What a sandbox may reach: nothing, listed origins, or everything.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, net::SocketAddr, str::FromStr};
 
 use crate::SandboxError;
 
@@ -25,6 +25,8 @@ pub struct AllowedOrigin {
     pub name: String,
     /// Where it is.
     pub origin: Origin,
+    /// Where to connect instead of asking the resolver: [`AllowedOrigin::address`].
+    pub address: Option<SocketAddr>,
 }
 
 impl AllowedOrigin {
@@ -33,7 +35,93 @@ impl AllowedOrigin {
         Self {
             name: name.into(),
             origin,
+            address: None,
         }
+    }
+
+    /// Connects to this address of the host's network, whatever the name resolves to, like `curl --connect-to`.
+    ///
+    /// It is the operator's own word and so not checked: this is how a name is let through to a service on loopback or
+    /// in a private network, which a resolved name never reaches. The port may differ from the origin's.
+    ///
+    /// ```
+    /// use sixb_sandbox::{AllowedOrigin, NetworkPolicy};
+    /// let wiki = AllowedOrigin::new("wiki", "https://wiki.internal".parse()?)
+    ///     .address(([10, 0, 0, 7], 8443).into());
+    /// let policy = NetworkPolicy::Restricted(vec![wiki]);
+    /// # Ok::<(), sixb_sandbox::SandboxError>(())
+    /// ```
+    pub fn address(mut self, address: SocketAddr) -> Self {
+        self.address = Some(address);
+        self
+    }
+}
+
+/// Something that a sandbox tried to reach and may not: see [`CreateOptions::on_denied`](crate::CreateOptions::on_denied).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NetworkDenial {
+    /// What was asked for, as far as it is known: `https://host:port` or `host:port`. The guest chose it: it is cut to
+    /// 300 bytes and holds neither control characters nor a path.
+    pub target: String,
+    /// Why not.
+    pub reason: DenialReason,
+    /// How many denials before this one found no place in the channel.
+    pub missed: u64,
+}
+
+impl NetworkDenial {
+    /// A denial; nothing was missed.
+    pub fn new(target: impl Into<String>, reason: DenialReason) -> Self {
+        Self {
+            target: target.into(),
+            reason,
+            missed: 0,
+        }
+    }
+
+    /// Sets how many denials were lost before this one.
+    pub fn missed(mut self, count: u64) -> Self {
+        self.missed = count;
+        self
+    }
+}
+
+/// Why a sandbox may not reach something. Shown as one stable word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DenialReason {
+    /// `origin`: host and port are not listed.
+    Origin,
+    /// `scheme`: host and port are listed, but not for what was spoken (cleartext to https, TLS to http).
+    Scheme,
+    /// `address`: the name leads to an address that names may not lead to (loopback, private, metadata, …).
+    Address,
+    /// `authority`: the name inside the traffic (Host, TLS server name) is not the one that was asked for.
+    Authority,
+    /// `request`: what was sent is malformed, ambiguous or not something that is relayed.
+    Request,
+    /// `limit`: too many connections at once.
+    Limit,
+}
+
+impl DenialReason {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Origin => "origin",
+            Self::Scheme => "scheme",
+            Self::Address => "address",
+            Self::Authority => "authority",
+            Self::Request => "request",
+            Self::Limit => "limit",
+        }
+    }
+}
+
+impl fmt::Display for DenialReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

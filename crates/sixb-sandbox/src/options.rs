@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::NetworkPolicy;
+use crate::{NetworkDenial, NetworkPolicy};
 
 /// What the working directory holds at the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +95,8 @@ pub struct CreateOptions {
     pub default_timeout: Option<Duration>,
     /// Default: [`NetworkPolicy::None`].
     pub network: Option<NetworkPolicy>,
+    /// Hears what the sandbox tried to reach and may not. Default: nobody.
+    pub on_denied: Option<mpsc::Sender<NetworkDenial>>,
     /// Bounds on resources.
     pub limits: ResourceLimits,
     /// Free text for people who list sandboxes.
@@ -128,6 +131,14 @@ impl CreateOptions {
         self.network = Some(policy);
         self
     }
+    /// Sets who hears of what the sandbox tried to reach and may not.
+    ///
+    /// Nothing ever waits for the channel: what finds no place is counted in [`NetworkDenial::missed`] of the next one
+    /// that does. The guest decides how many there are.
+    pub fn on_denied(mut self, denials: mpsc::Sender<NetworkDenial>) -> Self {
+        self.on_denied = Some(denials);
+        self
+    }
     /// Sets bounds on resources.
     pub fn limits(mut self, limits: ResourceLimits) -> Self {
         self.limits = limits;
@@ -159,6 +170,7 @@ impl CreateOptions {
         self.workspace = self.workspace.or_else(|| defaults.workspace.clone());
         self.default_timeout = self.default_timeout.or(defaults.default_timeout);
         self.network = self.network.or_else(|| defaults.network.clone());
+        self.on_denied = self.on_denied.or_else(|| defaults.on_denied.clone());
         let limits = &defaults.limits;
         self.limits = ResourceLimits {
             memory_bytes: self.limits.memory_bytes.or(limits.memory_bytes),

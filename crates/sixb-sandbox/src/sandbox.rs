@@ -1,6 +1,7 @@
 //! The two seams: a factory that knows a provider, and one isolated environment.
 
 use std::{
+    collections::BTreeMap,
     fmt::{Debug, Display},
     sync::Arc,
 };
@@ -150,6 +151,8 @@ pub struct SandboxRecord {
     pub running: bool,
     /// Seconds since the Unix epoch.
     pub created_at: u64,
+    /// [`CreateOptions::labels`].
+    pub labels: BTreeMap<String, String>,
 }
 
 impl SandboxRecord {
@@ -169,6 +172,13 @@ impl SandboxRecord {
             owner_alive,
             running,
             created_at,
+            labels: BTreeMap::new(),
         }
+    }
+
+    /// Sets the labels.
+    pub fn labels(mut self, labels: BTreeMap<String, String>) -> Self {
+        self.labels = labels;
+        self
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sixb_sandbox::SandboxFactory;
+use sixb_sandbox::{CreateOptions, SandboxFactory};
 use sixb_sandbox_local::LocalSandboxFactory;
 
 use crate::terminal;
@@ -13,6 +13,26 @@ pub(crate) const DESTROY_TIME: Duration = Duration::from_secs(10);
 /// The local factory.
 pub(crate) fn local() -> Arc<dyn SandboxFactory> {
     Arc::new(LocalSandboxFactory::default())
+}
+
+/// Tells on stderr what the sandbox of these options tries to reach and may not. Needs a runtime.
+pub(crate) fn tell_denials(options: CreateOptions) -> CreateOptions {
+    // What comes faster than it can be told is counted in the next one.
+    let (sender, mut denials) = tokio::sync::mpsc::channel::<sixb_sandbox::NetworkDenial>(64);
+    tokio::spawn(async move {
+        while let Some(denial) = denials.recv().await {
+            let more = match denial.missed {
+                0 => String::new(),
+                missed => format!("; {missed} more before it"),
+            };
+            terminal::note(&format!(
+                "the sandbox may not reach {} ({}{more}); --net allows origins",
+                terminal::plain(&denial.target),
+                denial.reason
+            ));
+        }
+    });
+    options.on_denied(sender)
 }
 
 /// Waits for the end of a sandbox. A failure is told but does not change how the command itself ended.

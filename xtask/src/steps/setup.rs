@@ -13,13 +13,18 @@ use crate::job::Job;
 /// PATH, because that is what a sandbox and an unprivileged user see of them.
 const NEEDED: &[(&str, &str)] = &[
     ("/usr/bin/bash", "bash"),
+    ("/usr/bin/bwrap", "bubblewrap"),
     ("/usr/bin/timeout", "coreutils"),
     ("/usr/bin/curl", "curl"),
     ("/usr/bin/gcc", "gcc"),
     ("/usr/include/stdio.h", "libc6-dev"),
     ("/usr/bin/git", "git"),
     ("/usr/bin/jq", "jq"),
+    ("/usr/bin/node", "nodejs"),
+    ("/usr/bin/npm", "npm"),
+    ("/usr/bin/openssl", "openssl"),
     ("/usr/bin/python3", "python3"),
+    ("/usr/bin/pip3", "python3-pip"),
     ("/usr/bin/setpriv", "util-linux"),
 ];
 

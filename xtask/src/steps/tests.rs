@@ -22,7 +22,14 @@ pub(crate) fn build(job: &mut Job) -> Result<Counts> {
 
 pub(crate) fn run(job: &mut Job) -> Result<Counts> {
     let runner: &[&str] = match job.run(job.cargo(&["nextest", "--version"]))?.success {
-        true => &["nextest", "run", "--no-fail-fast"],
+        // A step of its own runs the attacks. Cargo alone cannot leave one target out, and runs them here, too.
+        true => &[
+            "nextest",
+            "run",
+            "--no-fail-fast",
+            "--filterset",
+            "not binary(escape)",
+        ],
         false => &["test", "--bins", "--lib", "--tests", "--no-fail-fast"],
     };
     let command = with_test_bin(job, &[runner, &EVERYTHING[..]].concat());

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 use cargo_metadata::{Artifact, Message, TargetKind};
 use tempfile::TempDir;
 
+use super::escape;
 use super::tests::{EVERYTHING, TEST_BIN_VARIABLE};
 use crate::counts::Counts;
 use crate::facts;
@@ -26,10 +27,10 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 pub(crate) fn run(job: &mut Job) -> Result<Counts> {
     let built = built(job)?;
-    let stage = Stage::new(job, &built.sixb)?;
+    let stage = Stage::new(job, Some(&built.sixb))?;
     let mut total = Counts::default();
     for test in &built.tests {
-        let ran = job.run_bounded(stage.command(test)?)?;
+        let ran = job.run_bounded(stage.command(test, &[])?)?;
         if ran.success && ran.output.contains("running 0 tests") {
             continue; // A package may have a library without unit tests; the total must still hold some.
         }
@@ -48,10 +49,10 @@ struct Built {
     sixb: PathBuf,
 }
 
-struct TestBinary {
-    executable: PathBuf,
+pub(crate) struct TestBinary {
+    pub(crate) executable: PathBuf,
     /// Folder of its package, relative to the workspace root.
-    package: &'static str,
+    pub(crate) package: &'static str,
 }
 
 /// Builds the tests (nothing to do after `build-tests`) and picks the binaries out of cargo's messages.
@@ -74,6 +75,9 @@ fn built(job: &mut Job) -> Result<Built> {
             continue;
         };
         if artifact.profile.test {
+            if artifact.target.name == escape::TARGET {
+                continue; // A step of its own runs it.
+            }
             if let Some(package) = package_of(&artifact, &job.root) {
                 tests.push(TestBinary {
                     executable,
@@ -97,13 +101,13 @@ fn package_of(artifact: &Artifact, root: &Path) -> Option<&'static str> {
 }
 
 /// A readable copy of what the tests need; removed when dropped.
-struct Stage {
+pub(crate) struct Stage {
     dir: TempDir,
     as_nobody: bool,
 }
 
 impl Stage {
-    fn new(job: &mut Job, sixb: &Path) -> Result<Self> {
+    pub(crate) fn new(job: &mut Job, sixb: Option<&Path>) -> Result<Self> {
         // Not `$TMPDIR`, which may be private to the current user.
         let dir = tempfile::Builder::new()
             .prefix("sixb-ci-")
@@ -122,7 +126,9 @@ impl Stage {
                 chown(stage.path(name), Some(NOBODY), Some(NOBODY))?;
             }
         }
-        fs::copy(sixb, stage.path("bin/sixb"))?;
+        if let Some(sixb) = sixb {
+            fs::copy(sixb, stage.path("bin/sixb"))?;
+        }
 
         let mut copy = Command::new("cp");
         copy.args(["--recursive", "Cargo.toml", "crates", "tests"])
@@ -145,12 +151,13 @@ impl Stage {
         Ok(stage)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// `tmp` is the one folder in which the tests may write.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The command that runs one test binary from its copy.
-    fn command(&self, test: &TestBinary) -> Result<Command> {
+    /// The command that runs one test binary from its copy, with some variables more.
+    pub(crate) fn command(&self, test: &TestBinary, more: &[(&str, PathBuf)]) -> Result<Command> {
         let name = test
             .executable
             .file_name()
@@ -189,7 +196,7 @@ impl Stage {
             ("CARGO_MANIFEST_DIR", package),
             ("INSTA_WORKSPACE_ROOT", self.path("tree")),
         ];
-        for (name, value) in variables {
+        for (name, value) in variables.iter().chain(more) {
             command.arg(format!("{name}={}", value.display()));
         }
         command.arg(copy);

@@ -11,9 +11,10 @@ use futures::FutureExt;
 use sixb_sandbox::{CreateOptions, LazySandbox, SandboxError};
 use sixb_tools::RunInfo;
 use tokio::sync::oneshot;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    Diagnostic, Job, Outcome, RunState, calls::Lent, feed::Feed, finish, steps, stop::Stop,
+    Diagnostic, Job, Outcome, RunState, calls::Lent, denials, feed::Feed, finish, steps, stop::Stop,
 };
 use crate::{
     agent::Agent,
@@ -37,6 +38,8 @@ pub(super) struct Engine {
     pub(super) feed: Feed,
     pub(super) stop: Stop,
     begun: Instant,
+    /// Tells denials of the network for as long as the run lives.
+    _denials: AbortOnDropHandle<()>,
 }
 
 impl Engine {
@@ -85,7 +88,9 @@ impl Engine {
             foreign: Arc::clone(&foreign),
             identity: Arc::new(identity.clone()),
         };
-        let sandbox = LazySandbox::boot(Arc::new(factory), labelled(request.sandbox, &identity));
+        let (options, denials) =
+            denials::listen(labelled(request.sandbox, &identity), feed.clone());
+        let sandbox = LazySandbox::boot(Arc::new(factory), options);
         Self {
             model: agent.model(),
             lent: Lent {
@@ -100,6 +105,7 @@ impl Engine {
             feed,
             stop,
             begun: Instant::now(),
+            _denials: denials,
             run_id,
             agent,
         }

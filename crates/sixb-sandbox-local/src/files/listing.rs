@@ -1,12 +1,13 @@
-//! Listing, snapshots and removal: walks that never follow a link.
+//! Listing and snapshots: walks that never follow a link.
 
 use std::{
     collections::BTreeMap,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd},
+    sync::Arc,
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, Mode, OFlags, ResolveFlags},
+    fs::{AtFlags, Dir, OFlags},
     io::Errno,
 };
 use sixb_sandbox::{
@@ -14,10 +15,12 @@ use sixb_sandbox::{
     SnapshotOptions,
 };
 
-use super::{Files, describe, named, resolve::beneath, wrong_kind};
+use super::{Files, describe, named, removal::open_folder, wrong_kind};
 
-/// Folders below folders: deeper ones are refused, so that a walk holds few descriptors.
+/// Folders below folders: deeper ones are refused, since a walk holds a descriptor for each level.
 const MAX_DEPTH: usize = 128;
+/// Folders that a walk still has to enter: a guest may make any number of them.
+const MAX_AHEAD: usize = 1 << 20;
 
 impl Files {
     /// The entries of a folder, sorted by path.
@@ -64,9 +67,13 @@ impl Files {
             return Err(wrong_kind(path, stat.kind, FileKind::Directory));
         }
         let start = open_folder(found.as_fd(), b".").map_err(|error| named(path, error.into()))?;
-        let mut folders = vec![(path.clone(), start)];
-        while let Some((path, folder)) = folders.pop() {
+        // By the folder above, and opened only when their turn comes: one descriptor for each would take all that the
+        // process has.
+        let mut ahead: Vec<(SandboxPath, Arc<OwnedFd>, Vec<u8>)> = Vec::new();
+        let mut here = Some((path.clone(), Arc::new(start)));
+        while let Some((path, folder)) = here {
             for name in names(&folder).map_err(|error| named(&path, error.into()))? {
+                let name = name.map_err(|error| named(&path, error.into()))?;
                 let Ok(stat) =
                     rustix::fs::statat(&folder, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW)
                 else {
@@ -83,86 +90,34 @@ impl Files {
                     if below.components().count() > MAX_DEPTH {
                         return Err(too_many("depth of folders", MAX_DEPTH));
                     }
-                    match open_folder(folder.as_fd(), &name) {
-                        Ok(next) => folders.push((below.clone(), next)),
-                        // Swapped for a link, removed, or closed to the owner: listed, not entered.
-                        Err(Errno::LOOP | Errno::NOTDIR | Errno::NOENT | Errno::ACCESS) => {}
-                        Err(error) => return Err(named(&below, error.into())),
+                    if ahead.len() == MAX_AHEAD {
+                        return Err(too_many("folders of a listing", MAX_AHEAD));
                     }
+                    ahead.push((below.clone(), folder.clone(), name));
                 }
                 each(DirEntry::new(below, stat))?;
             }
+            here = loop {
+                let Some((path, above, name)) = ahead.pop() else {
+                    break None;
+                };
+                match open_folder(above.as_fd(), &name) {
+                    Ok(folder) => break Some((path, Arc::new(folder))),
+                    // Swapped for a link, removed, or closed to the owner: listed, not entered.
+                    Err(Errno::LOOP | Errno::NOTDIR | Errno::NOENT | Errno::ACCESS) => {}
+                    Err(error) => return Err(named(&path, error.into())),
+                }
+            };
         }
         Ok(())
     }
-
-    /// Removes a file, a link or a whole folder.
-    pub(crate) fn remove(&self, path: &SandboxPath) -> Result<()> {
-        self.check_writable(path)?;
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(SandboxError::InvalidInput {
-                field: "path",
-                value: path.to_string(),
-                reason: "is the working directory itself: remove what is in it".into(),
-            });
-        };
-        let _acting = self.acting()?;
-        let folder = match self.resolve(&parent, OFlags::PATH | OFlags::DIRECTORY) {
-            Err(SandboxError::NotFound { .. }) => return Ok(()),
-            folder => folder?,
-        };
-        remove_at(folder.as_fd(), name, 0).map_err(|error| named(path, error.into()))
-    }
 }
 
-fn remove_at(folder: BorrowedFd<'_>, name: &[u8], depth: usize) -> Result<(), Errno> {
-    match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => return Ok(()),
-        Err(Errno::ISDIR | Errno::PERM) if depth < MAX_DEPTH => {}
-        Err(error) => return Err(error),
-    }
-    // The guest may add entries meanwhile: a bounded number of rounds.
-    for _ in 0..16 {
-        let below = open_folder(folder, name)?;
-        for entry in names(&below)? {
-            remove_at(below.as_fd(), &entry, depth + 1)?;
-        }
-        match rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY | Errno::EXIST) => {}
-            Err(Errno::NOENT) => return Ok(()),
-            result => return result,
-        }
-    }
-    Err(Errno::NOTEMPTY)
-}
-
-fn open_folder(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-    beneath(
-        parent,
-        name,
-        flags,
-        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
-    )
-}
-
-fn names(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
-    // A descriptor of its own: the position in the folder must not be shared.
-    let folder = rustix::fs::openat(
-        folder,
-        ".",
-        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
-    let mut names = Vec::new();
-    for entry in Dir::new(folder)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(name.to_vec());
-        }
-    }
-    Ok(names)
+/// The entries of a folder, without `.` and `..`, one by one: a guest may make any number of them.
+fn names(folder: &OwnedFd) -> Result<impl Iterator<Item = Result<Vec<u8>, Errno>>, Errno> {
+    // `Dir` opens the folder anew: the position in it is not shared.
+    let entries = Dir::read_from(folder)?.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
+    Ok(entries.filter(|name| !matches!(name.as_deref(), Ok(b"." | b".."))))
 }
 
 fn too_many(what: &str, limit: usize) -> SandboxError {

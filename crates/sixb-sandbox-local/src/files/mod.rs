@@ -5,6 +5,7 @@
 
 mod identity;
 mod listing;
+mod removal;
 mod resolve;
 mod write;
 
@@ -26,6 +27,7 @@ use sixb_sandbox::{ByteRange, FileKind, FileStat, Result, SandboxError, SandboxP
 use crate::plan::HostUser;
 use identity::Acting;
 
+pub(crate) use removal::remove_leavings;
 pub(crate) use write::write;
 
 /// The working directory of one sandbox, seen from the host.

@@ -6,12 +6,25 @@ mod seccomp;
 use std::io;
 
 use rustix::{
-    process::DumpableBehavior,
+    process::{DumpableBehavior, Resource, Rlimit},
     thread::{CapabilitySet, CapabilitySets},
 };
 
 use super::{Failure, Stage};
-use crate::plan::Plan;
+use crate::{plan::Plan, supervisor::SUPERVISOR_NAME};
+
+/// A crash dumps no memory anywhere. The limit 0 would not do: where `core_pattern` names a program, the kernel starts it
+/// all the same, as root on the host, and feeds it what the guest chose. The limit 1 alone stops that, too.
+///
+/// Comes first, while root may still raise a hard limit of 0; seccomp keeps commands from changing it.
+pub(super) fn no_core_dumps() {
+    let one = Rlimit {
+        current: Some(1),
+        maximum: Some(1),
+    };
+    // Fails only under a hard limit of 0, which an ordinary user cannot raise: docs/security.md names it.
+    let _ = rustix::process::setrlimit(Resource::Core, one);
+}
 
 /// Hardens this process for good. Returns the Landlock ABI in force, 0 for none.
 pub(super) fn harden(plan: &Plan) -> Result<u32, Failure> {
@@ -24,8 +37,9 @@ pub(super) fn harden(plan: &Plan) -> Result<u32, Failure> {
         let _ = std::fs::write("/proc/sys/kernel/shmall", "0");
     }
     // What `ps` shows inside; the name of the sealed program means nothing to people.
-    let _ = rustix::thread::set_name(c"sixb-supervisor");
+    let _ = rustix::thread::set_name(SUPERVISOR_NAME);
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    default_signals();
     // Else a command of the same user could open /proc/1/mem.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .stage(|| "become undumpable".into())?;
@@ -35,6 +49,15 @@ pub(super) fn harden(plan: &Plan) -> Result<u32, Failure> {
     seccomp::restrict(plan.limits.memory_bytes.is_some())
         .stage(|| "restrict system calls with seccomp".into())?;
     Ok(abi)
+}
+
+/// Process 1 hears no signal of its own namespace, except where a handler is installed: Rust's runtime has some for faults,
+/// and the address in a forged one would be believed.
+fn default_signals() {
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        // SAFETY: sets a default disposition, no handler is installed.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
 }
 
 fn drop_capabilities() -> io::Result<()> {

@@ -15,7 +15,7 @@ pub(crate) use namespaces::fork;
 
 use std::{
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
 };
 
 use rustix::{io::Errno, stdio};
@@ -53,6 +53,7 @@ impl<T, E: Into<io::Error>> Stage<T> for Result<T, E> {
 
 /// Runs the helper on its standard descriptors. Never returns.
 pub(crate) fn main() -> ! {
+    close_inherited();
     let outcome = rustix::io::fcntl_dupfd_cloexec(stdio::stdin(), 10)
         .map_err(io::Error::from)
         .and_then(|control| {
@@ -82,6 +83,7 @@ pub(crate) fn main() -> ! {
 fn enter(control: OwnedFd, plan: &OwnedFd) -> Result<std::convert::Infallible, Failure> {
     let plan: Plan = read_json(plan.as_fd()).stage(|| "read the plan".into())?;
     null_stdio().stage(|| "open /dev/null".into())?;
+    harden::no_core_dumps();
     rustix::process::setsid().stage(|| "start a session".into())?;
     let mut trees = Vec::new();
     if plan.drop_to.is_some() {
@@ -103,6 +105,18 @@ fn enter(control: OwnedFd, plan: &OwnedFd) -> Result<std::convert::Infallible, F
     send(control.as_fd(), &message, &[pidfd.fd.as_fd()])
         .stage(|| "hand over the init process".into())?;
     std::process::exit(0)
+}
+
+/// What the host program holds without close-on-exec (a shell's redirections, a C library's files) would go on to every
+/// command: open files of the host, whatever the file view shows.
+fn close_inherited() {
+    let first = stdio::stderr().as_raw_fd() + 1;
+    // SAFETY: plain numbers. Nothing of this process has opened a descriptor yet: the hook comes first.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
+    if closed != 0 {
+        // Nobody to tell yet, and no sandbox without this: the host sees that the helper ended.
+        std::process::exit(72)
+    }
 }
 
 /// Reads a whole JSON value from a memfd, at most [`MAX_REQUEST`] bytes.

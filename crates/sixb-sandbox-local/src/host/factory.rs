@@ -2,7 +2,8 @@
 
 use std::{
     fmt, io,
-    path::PathBuf,
+    net::SocketAddr,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock, atomic::Ordering},
 };
 
@@ -13,6 +14,7 @@ use sixb_sandbox::{
 
 use super::{
     HOOKED,
+    cgroup::Delegated,
     lease::{self, PROVIDER},
     make::make,
 };
@@ -36,6 +38,9 @@ pub struct LocalSandboxFactory {
     state: PathBuf,
     helper: Option<PathBuf>,
     pub(super) extra: Vec<Extra>,
+    pub(super) gateway: Option<SocketAddr>,
+    cgroup: Option<PathBuf>,
+    delegated: Arc<OnceLock<Option<Delegated>>>,
     /// Set by the first creation, which sweeps.
     pub(super) swept: Arc<OnceLock<()>>,
 }
@@ -57,6 +62,9 @@ impl Default for LocalSandboxFactory {
             state: state_folder(),
             helper: None,
             extra: Vec::new(),
+            gateway: None,
+            cgroup: None,
+            delegated: Arc::default(),
             swept: Arc::default(),
         }
     }
@@ -82,6 +90,23 @@ impl LocalSandboxFactory {
         self
     }
 
+    /// Enforces limits on memory and processor time by cgroups below this folder of the cgroup (version 2) file system.
+    /// It must hold no processes, and this user must be allowed to make folders in it. Default: this process's own
+    /// cgroup, where it was delegated so.
+    pub fn cgroup(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cgroup = Some(folder.into());
+        self.delegated = Arc::default();
+        self
+    }
+
+    /// Lets sandboxes with [`NetworkPolicy::Restricted`](sixb_sandbox::NetworkPolicy::Restricted) reach the project's
+    /// gateway, which listens at this address of the host (its loopback, for example). Inside it is always
+    /// `http://gateway.sixb.internal`, and it needs no place in the list.
+    pub fn gateway(mut self, address: SocketAddr) -> Self {
+        self.gateway = Some(address);
+        self
+    }
+
     /// Shows a folder of the host at an absolute guest path; nothing inside can change it.
     pub fn read_only_path(self, host: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
         self.path(host.into(), guest.into(), true)
@@ -99,6 +124,28 @@ impl LocalSandboxFactory {
             read_only,
         });
         self
+    }
+
+    /// Where cgroups can be made, if anywhere. A folder that was named and cannot serve is an error.
+    pub(super) fn delegated(&self) -> Result<Option<&Delegated>> {
+        let found = self
+            .delegated
+            .get_or_init(|| Delegated::find(self.cgroup.as_deref()))
+            .as_ref();
+        match (&self.cgroup, found) {
+            (Some(named), None) => Err(SandboxError::InvalidInput {
+                field: "cgroup",
+                value: named.display().to_string(),
+                reason: "cannot hold sandboxes: name an empty cgroup v2 folder that this user may write, with the \
+                         controllers cpu and memory"
+                    .into(),
+            }),
+            (_, found) => Ok(found),
+        }
+    }
+
+    pub(super) fn state(&self) -> &Path {
+        &self.state
     }
 
     pub(super) fn sandboxes(&self) -> PathBuf {
@@ -180,9 +227,21 @@ impl SandboxFactory for LocalSandboxFactory {
 
     async fn sweep(&self) -> Result<Vec<String>> {
         let state = self.sandboxes();
-        blocking(move || lease::sweep(&state))
+        let swept = blocking(move || lease::sweep(&state))
             .await
-            .map_err(|error| SandboxError::io("sweep sandboxes", error))
+            .map_err(|error| SandboxError::io("sweep sandboxes", error))?;
+        match swept.failed.first() {
+            None => Ok(swept.ids),
+            Some((folder, error)) => Err(SandboxError::provider(
+                "sweep sandboxes",
+                format!(
+                    "{} cannot be removed: {error}. Remove it by hand; {} others were removed",
+                    folder.display(),
+                    swept.ids.len()
+                ),
+                None,
+            )),
+        }
     }
 }
 

@@ -4,9 +4,16 @@
 //! lock when the owner dies, however it dies; no process id has to be trusted for that.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+    os::{
+        fd::AsFd,
+        unix::{
+            ffi::OsStrExt,
+            fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+        },
+    },
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
@@ -14,6 +21,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use sixb_sandbox::SandboxRecord;
+
+use crate::{files::remove_leavings, supervisor::SUPERVISOR_NAME};
 
 pub(super) const PROVIDER: &str = "local";
 const LEASE: &str = "lease.json";
@@ -28,6 +37,10 @@ struct Content {
     init_start: u64,
     boot_id: String,
     created_at: u64,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    cgroup: Option<PathBuf>,
 }
 
 /// A sandbox's folder on the host, held by this process for as long as the value lives.
@@ -56,21 +69,16 @@ impl Leavings {
 
 impl Lease {
     /// Makes the folder of sandbox `id` below `state` and takes its lease.
-    pub(super) fn take(state: &Path, id: &str) -> io::Result<Self> {
+    pub(super) fn take(
+        state: &Path,
+        id: &str,
+        labels: BTreeMap<String, String>,
+    ) -> io::Result<Self> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o711)
             .create(state)?;
-        // A folder that another user laid ready below a shared directory would let that user look in.
-        if fs::metadata(state)?.uid() != rustix::process::geteuid().as_raw() {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                format!(
-                    "{} belongs to another user: name another state directory",
-                    state.display()
-                ),
-            ));
-        }
+        secure(state)?;
         // Made under another name and renamed once it is locked: no sweep ever sees it without an owner.
         let making = state.join(format!(".new-{id}"));
         DirBuilder::new().mode(0o711).create(&making)?;
@@ -91,6 +99,8 @@ impl Lease {
             init_start: 0,
             boot_id: boot_id(),
             created_at,
+            labels,
+            cgroup: None,
         };
         let folder = state.join(id);
         fs::rename(&making, &folder)?;
@@ -105,8 +115,9 @@ impl Lease {
         Ok(lease)
     }
 
-    /// Writes down process 1 of the sandbox.
-    pub(super) fn record(&mut self, init_pid: i32) -> io::Result<()> {
+    /// Writes down process 1 of the sandbox, and its cgroup.
+    pub(super) fn record(&mut self, init_pid: i32, cgroup: Option<&Path>) -> io::Result<()> {
+        self.content.cgroup = cgroup.map(Path::to_owned);
         self.content.init_pid = init_pid;
         self.content.init_start = start_time(init_pid).unwrap_or(0);
         self.save()
@@ -156,17 +167,34 @@ pub(super) fn list(state: &Path) -> io::Result<Vec<SandboxRecord>> {
     Ok(records)
 }
 
-/// Ends and removes each sandbox whose owner is dead; returns their ids.
-pub(super) fn sweep(state: &Path) -> io::Result<Vec<String>> {
-    let mut swept = Vec::new();
+/// What a sweep removed, and what it could not.
+#[derive(Debug, Default)]
+pub(super) struct Swept {
+    /// Ids, sorted.
+    pub(super) ids: Vec<String>,
+    pub(super) failed: Vec<(PathBuf, io::Error)>,
+}
+
+/// Ends and removes each sandbox whose owner is dead. One that cannot be removed does not keep the others.
+pub(super) fn sweep(state: &Path) -> io::Result<Swept> {
+    let mut swept = Swept::default();
     for found in found(state)? {
         // Holding the lock while removing: two sweeps do not meet.
         let Some(_lock) = &found.lock else { continue };
         found.kill();
-        remove_folder(&found.folder)?;
-        swept.push(found.id);
+        if let Some(cgroup) = found
+            .content
+            .as_ref()
+            .and_then(|content| content.cgroup.as_deref())
+        {
+            super::cgroup::remove(cgroup);
+        }
+        match remove_folder(&found.folder) {
+            Ok(()) => swept.ids.push(found.id),
+            Err(error) => swept.failed.push((found.folder, error)),
+        }
     }
-    swept.sort();
+    swept.ids.sort();
     Ok(swept)
 }
 
@@ -178,11 +206,35 @@ struct Found {
     content: Option<Content>,
 }
 
+/// How long the making of a folder may take before it counts as a leaving.
+const MAKING: Duration = Duration::from_secs(60);
+
+/// Refuses a state folder in which somebody else could lay ready what a sweep would believe: below a shared directory
+/// anybody can be first. Checks the three levels that are ours: `…/sixb/sandboxes/local`.
+fn secure(state: &Path) -> io::Result<()> {
+    let own = rustix::process::geteuid().as_raw();
+    for level in state.ancestors().take(3) {
+        let metadata = fs::symlink_metadata(level)?;
+        if metadata.uid() != own || !metadata.is_dir() {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("{} is not a folder of this user's own", level.display()),
+            ));
+        }
+        let mode = metadata.permissions().mode();
+        if mode & 0o022 != 0 {
+            fs::set_permissions(level, fs::Permissions::from_mode(mode & 0o755))?;
+        }
+    }
+    Ok(())
+}
+
 fn found(state: &Path) -> io::Result<Vec<Found>> {
-    let entries = match fs::read_dir(state) {
+    match secure(state) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
+        secure => secure?,
+    }
+    let entries = fs::read_dir(state)?;
     let mut all = Vec::new();
     for entry in entries {
         let entry = entry?;
@@ -195,15 +247,20 @@ fn found(state: &Path) -> io::Result<Vec<Found>> {
             continue;
         }
         let folder = entry.path();
+        // Its owner may not have locked it yet.
+        if name != id && age(&folder) < MAKING {
+            continue;
+        }
         let file = match OpenOptions::new()
             .read(true)
             .write(true)
+            .custom_flags(libc::O_NOFOLLOW)
             .open(folder.join(LEASE))
         {
             Ok(file) => file,
             // Being made just now, or half removed: an old one is a leaving.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if age(&folder) > Duration::from_secs(60) {
+                if age(&folder) > MAKING {
                     let lock = File::open(&folder).ok();
                     all.push(Found {
                         id,
@@ -238,7 +295,9 @@ impl Found {
         let content = self.content.as_ref()?;
         let same = content.init_pid > 0
             && content.boot_id == boot_id()
-            && start_time(content.init_pid) == Some(content.init_start);
+            && start_time(content.init_pid) == Some(content.init_start)
+            // Whatever a lease says: nothing else is ever killed.
+            && is_supervisor(content.init_pid);
         same.then_some(content.init_pid)
     }
 
@@ -251,6 +310,11 @@ impl Found {
             self.lock.is_none(),
             self.init().is_some(),
             content.map_or(0, |content| content.created_at),
+        )
+        .labels(
+            content
+                .map(|content| content.labels.clone())
+                .unwrap_or_default(),
         )
     }
 
@@ -282,6 +346,11 @@ impl Found {
     }
 }
 
+fn is_supervisor(pid: i32) -> bool {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim_end().as_bytes() == SUPERVISOR_NAME.to_bytes()
+}
+
 fn age(folder: &Path) -> Duration {
     let modified = fs::metadata(folder).and_then(|metadata| metadata.modified());
     modified
@@ -311,51 +380,66 @@ fn start_time(pid: i32) -> Option<u64> {
 
 /// Removes a folder also when the guest took away permissions inside. Links are removed, not followed.
 fn remove_folder(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(folder)?;
-            fs::remove_dir_all(folder)
-        }
-        result => result,
-    }
-}
-
-/// Gives the owner back the right to list and change every folder below. No process of the sandbox runs any more.
-fn open_up(folder: &Path) -> io::Result<()> {
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            open_up(&entry.path())?;
-        }
-    }
-    Ok(())
+    let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let parent = match File::open(parent) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        parent => parent?,
+    };
+    Ok(remove_leavings(parent.as_fd(), name.as_bytes())?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn state() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("folder");
+        let state = folder.path().join("sixb/sandboxes/local");
+        fs::create_dir_all(&state).expect("folder");
+        (folder, state)
+    }
+
+    fn swept(state: &Path) -> Vec<String> {
+        let swept = sweep(state).expect("sweep");
+        assert!(swept.failed.is_empty(), "{:?}", swept.failed);
+        swept.ids
+    }
+
     #[test]
     fn a_live_owner_is_left_alone_and_a_dead_one_is_swept() {
-        let state = tempfile::tempdir().expect("folder");
-        let lease = Lease::take(state.path(), "sixb-local-a").expect("lease");
-        assert_eq!(sweep(state.path()).expect("sweep"), Vec::<String>::new());
-        assert!(list(state.path()).expect("list")[0].owner_alive);
+        let (_folder, state) = state();
+        let lease = Lease::take(&state, "sixb-local-a", BTreeMap::new()).expect("lease");
+        assert_eq!(swept(&state), Vec::<String>::new());
+        assert!(list(&state).expect("list")[0].owner_alive);
         let folder = lease.folder().to_owned();
         drop(lease);
-        assert!(!list(state.path()).expect("list")[0].owner_alive);
-        assert_eq!(sweep(state.path()).expect("sweep"), ["sixb-local-a"]);
+        assert!(!list(&state).expect("list")[0].owner_alive);
+        assert_eq!(swept(&state), ["sixb-local-a"]);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn what_is_being_made_has_no_owner_yet_and_is_left_alone() {
+        let (_folder, state) = state();
+        let making = state.join(".new-sixb-local-b");
+        fs::create_dir(&making).expect("folder");
+        fs::write(making.join(LEASE), "").expect("a lease that nobody locked yet");
+        assert_eq!(swept(&state), Vec::<String>::new());
+        let long_ago = SystemTime::now() - 2 * MAKING;
+        File::open(&making)
+            .and_then(|folder| folder.set_modified(long_ago))
+            .expect("aged");
+        assert_eq!(swept(&state), ["sixb-local-b"]);
     }
 
     #[test]
     fn folders_without_permissions_are_removed_and_links_are_not_followed() {
         let outside = tempfile::tempdir().expect("folder");
         fs::write(outside.path().join("keep"), "x").expect("file");
-        let state = tempfile::tempdir().expect("folder");
-        let folder = state.path().join("f");
+        let (_folder, state) = state();
+        let folder = state.join("f");
         fs::create_dir_all(folder.join("locked/in")).expect("folder");
         std::os::unix::fs::symlink(outside.path(), folder.join("locked/link")).expect("link");
         fs::set_permissions(folder.join("locked"), fs::Permissions::from_mode(0o000))
@@ -366,9 +450,53 @@ mod tests {
 
     #[test]
     fn foreign_folders_are_never_touched() {
-        let state = tempfile::tempdir().expect("folder");
-        fs::create_dir(state.path().join("precious")).expect("folder");
-        assert!(sweep(state.path()).expect("sweep").is_empty());
-        assert!(state.path().join("precious").exists());
+        let (_folder, state) = state();
+        fs::create_dir(state.join("precious")).expect("folder");
+        assert!(swept(&state).is_empty());
+        assert!(state.join("precious").exists());
+    }
+
+    #[test]
+    fn a_planted_lease_kills_nobody() {
+        let (_folder, state) = state();
+        let mut victim = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .expect("a process");
+        let pid = i32::try_from(victim.id()).expect("a pid");
+        let content = Content {
+            owner_pid: 1,
+            init_pid: pid,
+            init_start: start_time(pid).expect("it runs"),
+            boot_id: boot_id(),
+            created_at: 0,
+            labels: BTreeMap::new(),
+            cgroup: None,
+        };
+        let planted = state.join("sixb-local-evil");
+        fs::create_dir(&planted).expect("folder");
+        fs::write(
+            planted.join(LEASE),
+            serde_json::to_vec(&content).expect("json"),
+        )
+        .expect("file");
+        assert_eq!(swept(&state), ["sixb-local-evil"]);
+        assert!(matches!(victim.try_wait(), Ok(None)), "it still runs");
+        victim.kill().and_then(|()| victim.wait()).expect("ended");
+    }
+
+    #[test]
+    fn a_state_folder_that_is_not_ours_alone_is_refused_or_closed() {
+        let (folder, state) = state();
+        let top = folder.path().join("sixb");
+        fs::set_permissions(&top, fs::Permissions::from_mode(0o777)).expect("mode");
+        assert!(list(&state).expect("list").is_empty());
+        let mode = fs::metadata(&top).expect("folder").permissions().mode();
+        assert_eq!(mode & 0o022, 0, "others can write no more");
+        let elsewhere = folder.path().join("elsewhere");
+        fs::rename(&top, &elsewhere).expect("renamed");
+        std::os::unix::fs::symlink(&elsewhere, &top).expect("link");
+        let error = list(&state).expect_err("a link").to_string();
+        assert!(error.contains("own"), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 
 use sixb_sandbox::{Enforcer, LimitSupport, ResourceLimits, Result, SandboxError};
 
+use super::cgroup::Bounds;
 use crate::plan::Limits;
 
 /// The smallest memory in which the supervisor and a shell still fit.
@@ -13,15 +14,17 @@ const MIN_DISK: u64 = 64 << 10;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ladder {
     pub(super) limits: Limits,
+    /// What a cgroup is to enforce; `None` = no cgroup is needed, or none can be had.
+    pub(super) cgroup: Option<Bounds>,
     pub(super) disk_bytes: Option<u64>,
     pub(super) support: LimitSupport,
 }
 
-/// Chooses the rung of each limit. `inside` = the working directory may live in memory.
-pub(super) fn climb(asked: &ResourceLimits, inside: bool) -> Result<Ladder> {
+/// Chooses the rung of each limit. `inside` = the working directory may live in memory; `delegated` = a cgroup can be had.
+pub(super) fn climb(asked: &ResourceLimits, inside: bool, delegated: bool) -> Result<Ladder> {
     check(asked)?;
     let mut missing = Vec::new();
-    if asked.cpus.is_some() {
+    if asked.cpus.is_some() && !delegated {
         missing.push("processor time (needs a delegated cgroup v2)");
     }
     if asked.disk_bytes.is_some() && !inside {
@@ -37,11 +40,23 @@ pub(super) fn climb(asked: &ResourceLimits, inside: bool) -> Result<Ladder> {
         });
     }
     let mut support = LimitSupport::default();
-    support.memory = Some(Enforcer::Supervisor);
+    support.memory = Some(if delegated {
+        Enforcer::Cgroup
+    } else {
+        Enforcer::Supervisor
+    });
+    support.cpus = delegated.then_some(Enforcer::Cgroup);
+    // Exact without a cgroup, too; with one, both hold.
     support.pids = Some(Enforcer::Rlimit);
     support.disk = inside.then_some(Enforcer::Tmpfs);
+    let bounds = Bounds {
+        memory_bytes: asked.memory_bytes,
+        cpus: asked.cpus,
+    };
+    let memory_bytes = asked.memory_bytes.filter(|_| !delegated);
     Ok(Ladder {
-        limits: Limits::new(asked.pids, asked.memory_bytes, asked.open_files),
+        limits: Limits::new(asked.pids, memory_bytes, asked.open_files),
+        cgroup: (delegated && bounds != Bounds::default()).then_some(bounds),
         disk_bytes: asked.disk_bytes.filter(|_| inside),
         support,
     })
@@ -84,23 +99,52 @@ mod tests {
             (ResourceLimits::default().cpus(0.5), true, "processor"),
             (ResourceLimits::default().disk_bytes(1 << 20), false, "disk"),
         ] {
-            let error = climb(&limits, inside).expect_err(missing).to_string();
+            let error = climb(&limits, inside, false)
+                .expect_err(missing)
+                .to_string();
             assert!(
                 error.contains(missing) && error.contains("best effort"),
                 "{error}"
             );
-            assert!(climb(&limits.best_effort(), inside).is_ok());
+            assert!(climb(&limits.best_effort(), inside, false).is_ok());
         }
         let all = ResourceLimits::default()
             .memory_bytes(1 << 30)
             .pids(64)
             .disk_bytes(1 << 20);
-        let ladder = climb(&all, true).expect("all three");
+        let ladder = climb(&all, true, false).expect("all three");
         assert_eq!(
             (ladder.limits.pids, ladder.limits.memory_bytes),
             (64, Some(1 << 30))
         );
         assert_eq!(ladder.disk_bytes, Some(1 << 20));
+    }
+
+    #[test]
+    fn a_delegated_cgroup_takes_over_memory_and_processor_time() {
+        let asked = ResourceLimits::default().memory_bytes(1 << 30).cpus(0.5);
+        let ladder = climb(&asked, true, true).expect("both");
+        assert_eq!(
+            ladder.limits.memory_bytes, None,
+            "the supervisor need not look"
+        );
+        assert_eq!(
+            ladder.cgroup,
+            Some(Bounds {
+                memory_bytes: Some(1 << 30),
+                cpus: Some(0.5)
+            })
+        );
+        assert_eq!(
+            (ladder.support.memory, ladder.support.cpus),
+            (Some(Enforcer::Cgroup), Some(Enforcer::Cgroup))
+        );
+        assert_eq!(
+            climb(&ResourceLimits::default(), true, true)
+                .expect("none")
+                .cgroup,
+            None
+        );
     }
 
     #[test]
@@ -113,7 +157,7 @@ mod tests {
             (ResourceLimits::default().pids(0), "pids: \"0\""),
             (ResourceLimits::default().cpus(f64::NAN), "cpus: \"NaN\""),
         ] {
-            let error = climb(&limits, true).expect_err(value).to_string();
+            let error = climb(&limits, true, false).expect_err(value).to_string();
             assert!(error.contains(value), "{error}");
         }
     }

@@ -3,11 +3,12 @@
 use std::{
     collections::HashMap,
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use tokio::{io::unix::AsyncFd, sync::mpsc};
@@ -23,6 +24,12 @@ pub(super) enum Event {
     NotStarted(NotStarted),
     Exited { end: End, killed: Option<Killed> },
 }
+
+/// An honest supervisor tells of a command that it started and that it ended. A hostile one could flood: each message costs
+/// the host a wake-up.
+const PER_COMMAND: u64 = 2;
+/// A supervisor that takes no request for so long is broken or taken over.
+const TAKES_REQUESTS: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Link {
@@ -43,16 +50,25 @@ impl Link {
         });
         let reader = link.clone();
         tokio::spawn(async move {
-            // A packet that is no message is an attack or a bug: nothing after it can be trusted.
+            // A packet that is no message is an attack or a bug: nothing after it can be trusted. So is one too many.
+            let mut told: u64 = 0;
             while let Ok(Some((message, _))) = spawn::next(&reader.control).await {
-                if !reader.dispatch(message) {
+                told += 1;
+                let due = (reader.next.load(Ordering::Relaxed) - 1).saturating_mul(PER_COMMAND);
+                if told > due || !reader.dispatch(message) {
+                    tracing::warn!("the supervisor broke its protocol: it gets no more attention");
                     break;
                 }
             }
-            reader.gone.cancel();
-            reader.waiting().clear();
+            reader.end();
         });
         link
+    }
+
+    /// The supervisor is gone: everybody who waits learns that.
+    pub(super) fn end(&self) {
+        self.gone.cancel();
+        self.waiting().clear();
     }
 
     /// Fires when the supervisor is gone.
@@ -103,14 +119,21 @@ impl Link {
             stdio[2].as_fd(),
             memory.as_fd(),
         ];
+        let sent = tokio::time::timeout(TAKES_REQUESTS, self.send(id, &fds)).await;
+        match sent.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+            Ok(()) => Ok((id, receiver)),
+            Err(error) => {
+                self.waiting().remove(&id);
+                Err(error)
+            }
+        }
+    }
+
+    async fn send(&self, id: u64, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         loop {
             let mut ready = self.control.writable().await?;
-            match ready.try_io(|control| send(control.get_ref(), &ToSupervisor::Run { id }, &fds)) {
-                Ok(Ok(())) => return Ok((id, receiver)),
-                Ok(Err(error)) => {
-                    self.waiting().remove(&id);
-                    return Err(error);
-                }
+            match ready.try_io(|control| send(control.get_ref(), &ToSupervisor::Run { id }, fds)) {
+                Ok(sent) => return sent,
                 Err(_would_block) => {}
             }
         }

@@ -1,7 +1,9 @@
 //! The creation of a sandbox: from options to a plan, from a plan to a running supervisor.
 
 use std::{
+    collections::BTreeMap,
     io,
+    path::Path,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -12,17 +14,20 @@ use sixb_sandbox::{
 };
 
 use super::{
+    cgroup::Cgroup,
     factory::{LocalSandboxFactory, blocking},
     lease::{self, Lease},
     limits,
     link::Link,
-    sandbox::{ID_PREFIX, Inner, LocalSandbox},
-    spawn,
+    request,
+    sandbox::{Env, ID_PREFIX, Inner, LocalSandbox},
+    spawn, user,
     workspace::{self, Folder},
 };
 use crate::{
     files::Files,
     plan::{HOME, HostFacts, Plan, View, mount_steps},
+    relay::{self, Relay, RelayPlan},
 };
 
 const WORKING_DIRECTORY: &str = "/workspace";
@@ -41,6 +46,7 @@ pub(super) async fn make(
 ) -> Result<LocalSandbox> {
     let options = options.over(&factory.defaults);
     let program = factory.program()?;
+    request::check(&options)?;
     let working_directory = guest_folder(
         "working_directory",
         options
@@ -48,32 +54,34 @@ pub(super) async fn make(
             .as_deref()
             .unwrap_or(WORKING_DIRECTORY),
     )?;
-    let host_network = match options.network.clone().unwrap_or_default() {
-        NetworkPolicy::None => false,
-        NetworkPolicy::All => true,
-        policy => {
+    let (host_network, relay) = match options.network.as_ref() {
+        None | Some(NetworkPolicy::None) => (false, None),
+        Some(NetworkPolicy::All) => (true, None),
+        Some(NetworkPolicy::Restricted(allowed)) => {
+            (false, Some(relay::plan(allowed, factory.gateway)?))
+        }
+        Some(policy) => {
             return Err(SandboxError::IsolationUnavailable {
-                what: format!(
-                    "the local sandbox cannot limit the network to single origins yet (asked for: {policy:?})"
-                ),
-                remedy:
-                    "Use the network policy `none` or, if the sandbox may reach everything, `all`"
-                        .into(),
+                what: format!("the local sandbox does not know the network policy {policy:?}"),
+                remedy: "Use the network policy `none`, a list of origins, or `all`".into(),
             });
         }
     };
     let empty = matches!(options.workspace, None | Some(Workspace::Empty));
-    let ladder = limits::climb(&options.limits, empty)?;
+    let delegated = factory.delegated()?;
+    let ladder = limits::climb(&options.limits, empty, delegated.is_some())?;
     // A bounded disk is memory: then the working directory lives inside, else in a folder of the host.
     let inside = empty && ladder.disk_bytes.is_some();
 
-    let lease = take_lease(&factory).await?;
-    let drop_to = workspace::drop_to();
+    let drop_to = user::drop_to()?;
+    let state = factory.sandboxes();
+    let mut lease = take_lease(&factory, options.labels.clone()).await?;
     let folder = match inside {
         true => None,
         false => Some(Folder::prepare(
             options.workspace.as_ref(),
             lease.get().folder(),
+            factory.state(),
             drop_to,
         )?),
     };
@@ -91,7 +99,12 @@ pub(super) async fn make(
     }
     for extra in &factory.extra {
         let target = guest_folder("extra path", &extra.guest)?;
-        trees.push(workspace::extra(&extra.host, extra.read_only, drop_to)?);
+        trees.push(workspace::extra(
+            &extra.host,
+            extra.read_only,
+            factory.state(),
+            drop_to,
+        )?);
         if !extra.read_only {
             writable.push(target.clone());
         }
@@ -100,7 +113,7 @@ pub(super) async fn make(
     let view = View {
         hostname: HOSTNAME,
         host_network,
-        hosts: "",
+        hosts: relay.as_ref().map_or("", |relay| &relay.hosts),
         trees: &targets,
         working_directory: inside.then_some(working_directory.as_str()),
         disk_bytes: ladder.disk_bytes,
@@ -113,12 +126,26 @@ pub(super) async fn make(
         host_network,
         hostname: HOSTNAME.to_owned(),
         limits: ladder.limits,
-        listen: Vec::new(),
+        listen: relay.as_ref().map_or_else(Vec::new, RelayPlan::addresses),
         hand_over: inside.then(|| working_directory.clone()),
     };
     let mut booted = spawn::boot(&program, &plan).await?;
-    let mut lease = lease.keep();
-    lease.record(booted.init.pid).map_err(folder_error)?;
+    let cgroup = match ladder.cgroup.as_ref().zip(delegated) {
+        Some((bounds, delegated)) => Some(
+            delegated
+                .make(lease.get().id(), bounds)
+                .map_err(cgroup_error)?,
+        ),
+        None => None,
+    };
+    lease
+        .get_mut()
+        .record(booted.init.pid, cgroup.as_ref().map(Cgroup::folder))
+        .map_err(folder_error(&state))?;
+    if let Some(cgroup) = &cgroup {
+        // Nothing runs inside yet: all that will is born under the bounds.
+        cgroup.enter(booted.init.pid).map_err(cgroup_error)?;
+    }
     let files = match &folder {
         Some(folder) => Files::open(
             &folder.path,
@@ -137,15 +164,34 @@ pub(super) async fn make(
             Files::at(root, &working_directory, drop_to, false)
         }
     };
+    let link = Link::new(booted.control);
+    let mut env = options.env;
+    let relay = relay
+        .map(|plan| {
+            relay::fill(&mut env, &plan.env);
+            let end = link.gone().child_token();
+            Relay::start(
+                lease.get().id(),
+                plan,
+                booted.handed,
+                options.on_denied,
+                end,
+            )
+        })
+        .transpose()
+        .map_err(|error| SandboxError::io("start the relay", error))?;
+    let lease = lease.keep();
     Ok(LocalSandbox::new(Inner {
         capabilities: capabilities(host_network, booted.landlock_abi, ladder.support),
-        link: Link::new(booted.control),
+        link,
         init: booted.init,
+        cgroup,
         spool: Spool::new(lease.folder().join("spool")),
         files: Arc::new(files),
         default_timeout: options.default_timeout.unwrap_or(DEFAULT_TIMEOUT),
         memory_limited: options.limits.memory_bytes.is_some(),
-        env: options.env,
+        env: Env(env),
+        relay,
         stopped: false.into(),
         working_directory,
         id: lease.id().to_owned(),
@@ -153,12 +199,29 @@ pub(super) async fn make(
     }))
 }
 
-fn folder_error(error: io::Error) -> SandboxError {
-    SandboxError::io("make the sandbox's folder", error)
+fn cgroup_error(error: io::Error) -> SandboxError {
+    SandboxError::io("make the sandbox's cgroup", error)
+}
+
+fn folder_error(state: &Path) -> impl Fn(io::Error) -> SandboxError {
+    let state = state.display().to_string();
+    move |error| {
+        SandboxError::provider(
+            "make the sandbox's folder",
+            format!(
+                "{state}: {error}. Name a state directory that this user may write (XDG_STATE_HOME, or \
+                 LocalSandboxFactory::state_dir)"
+            ),
+            Some(Arc::new(error)),
+        )
+    }
 }
 
 /// Makes the sandbox's folder. The first sandbox of a factory sweeps.
-async fn take_lease(factory: &LocalSandboxFactory) -> Result<Unwind> {
+async fn take_lease(
+    factory: &LocalSandboxFactory,
+    labels: BTreeMap<String, String>,
+) -> Result<Unwind> {
     let state = factory.sandboxes();
     let sweep = factory.swept.set(()).is_ok();
     let id = format!(
@@ -167,17 +230,18 @@ async fn take_lease(factory: &LocalSandboxFactory) -> Result<Unwind> {
     );
     let lease = blocking(move || {
         if sweep {
-            let swept = lease::sweep(&state)?;
-            if !swept.is_empty() {
-                tracing::info!(?swept, "removed sandboxes of dead owners");
+            // Leavings of others must not keep this one from being made.
+            match lease::sweep(&state) {
+                Ok(swept) => tracing::debug!(?swept, "swept the state folder"),
+                Err(error) => tracing::warn!(%error, "the state folder was not swept"),
             }
         }
-        Lease::take(&state, &id)
+        Lease::take(&state, &id, labels)
     });
     lease
         .await
         .map(|lease| Unwind(Some(lease)))
-        .map_err(folder_error)
+        .map_err(folder_error(&factory.sandboxes()))
 }
 
 /// Removes the folder of a sandbox that did not come up.
@@ -186,6 +250,10 @@ struct Unwind(Option<Lease>);
 impl Unwind {
     fn get(&self) -> &Lease {
         self.0.as_ref().expect("kept only at the end")
+    }
+
+    fn get_mut(&mut self) -> &mut Lease {
+        self.0.as_mut().expect("kept only at the end")
     }
 
     fn keep(mut self) -> Lease {
@@ -252,11 +320,8 @@ fn capabilities(host_network: bool, landlock_abi: u32, limits: LimitSupport) -> 
         abi => format!("landlock abi {abi}"),
     };
     let level = format!("userns, mntns, pidns, ipcns, utsns, cgroupns, {net}; seccomp; {landlock}");
-    let mut capabilities = Capabilities::new(
-        Isolation::Namespaces,
-        level,
-        NetworkEnforcement::AllOrNothing,
-    );
+    let mut capabilities =
+        Capabilities::new(Isolation::Namespaces, level, NetworkEnforcement::PerOrigin);
     capabilities.limits = limits;
     capabilities.background = true;
     capabilities.snapshots = true;

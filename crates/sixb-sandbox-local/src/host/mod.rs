@@ -1,14 +1,18 @@
 //! The host's side: makes sandboxes, talks to their supervisors, cleans up.
 
+mod cgroup;
 mod factory;
 mod image;
 mod lease;
 mod limits;
 mod link;
 mod make;
+mod request;
 mod run;
 mod sandbox;
 mod spawn;
+mod stdio;
+mod user;
 mod workspace;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,64 +1,47 @@
 //! One command: pipes, the request, capture, deadlines on this side too.
 
 use std::{
-    collections::BTreeMap,
     io,
-    os::fd::OwnedFd,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
-use futures::{StreamExt, stream::BoxStream};
 use sixb_sandbox::{
-    CancellationToken, Command, CommandOutput, FileKind, OutputStream, Program, Result,
-    SandboxError, SandboxPath, Stdin,
+    CancellationToken, Command, CommandOutput, FileKind, OutputStream, Result, SandboxError,
     capture::{CaptureOptions, capture},
 };
-use tokio::{
-    io::AsyncWriteExt,
-    net::unix::pipe,
-    sync::{mpsc, oneshot},
-};
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    cgroup::Cgroup,
     link::{Event, Link},
+    request::request,
     sandbox::Inner,
+    stdio,
 };
-use crate::{
-    plan,
-    protocol::{End, Killed, NotStarted, RunRequest},
-};
+use crate::protocol::{End, Killed, NotStarted};
 
 /// The supervisor enforces deadlines; if it does not answer for this long after one, it is broken or taken over.
 const GRACE: Duration = Duration::from_secs(10);
-/// Linux takes no longer argument (MAX_ARG_STRLEN, with its NUL).
-const MAX_ARGUMENT: usize = 128 * 1024 - 1;
-/// Larger pipes mean fewer switches under floods of output.
-const PIPE_BYTES: usize = 256 << 10;
+/// Where there is no deadline.
+const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// Runs `command` to its end. `started` hears that it runs.
 pub(super) async fn run(
     inner: &Arc<Inner>,
-    command: Command,
+    mut command: Command,
     deadline: Option<Duration>,
     started: Option<oneshot::Sender<()>>,
 ) -> Result<CommandOutput> {
-    let cwd = guest_cwd(command.cwd.as_deref(), &inner.working_directory)?;
-    let request = RunRequest {
-        argv: argv(command.program)?,
-        env: environment(&inner.env, &command.env)?,
-        cwd: cwd.clone(),
-        deadline_ms: deadline
-            .map(|deadline| u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)),
-        tell_started: started.is_some(),
-    };
+    let request = request(inner, &mut command, deadline, started.is_some())?;
     let provider = |error: io::Error| SandboxError::io("run a command", error);
-    let (stdin, feeder) = stdin(command.stdin).map_err(provider)?;
-    let (stdout, stdout_end) = output_pipe().map_err(provider)?;
-    let (stderr, stderr_end) = output_pipe().map_err(provider)?;
+    let (stdin, feeder) = stdio::stdin(command.stdin).map_err(provider)?;
+    let (stdout, stdout_end) = stdio::output_pipe().map_err(provider)?;
+    let (stderr, stderr_end) = stdio::output_pipe().map_err(provider)?;
     inner.check_running()?;
 
+    let memory_kills = || inner.cgroup.as_ref().map_or(0, Cgroup::memory_kills);
+    let kills_before = memory_kills();
     let begin = Instant::now();
     let sent = inner
         .link
@@ -103,7 +86,7 @@ pub(super) async fn run(
     let mut output = CommandOutput::new(None, stdout, stderr, duration);
     match end {
         Ended::NotStarted(why) => {
-            let given = command.cwd.as_deref().unwrap_or(&cwd);
+            let given = command.cwd.as_deref().unwrap_or(&request.cwd);
             return Err(not_started(why, given));
         }
         Ended::Exited {
@@ -122,6 +105,7 @@ pub(super) async fn run(
             output.timed_out = killed == Some(Killed::Deadline);
             output.oom_killed = match killed {
                 Some(Killed::Memory) => Some(true),
+                _ if !output.success() && memory_kills() > kills_before => Some(true),
                 // It may have failed by itself when the kernel gave it no more.
                 _ if inner.memory_limited && !output.success() => None,
                 _ => Some(false),
@@ -129,13 +113,15 @@ pub(super) async fn run(
             // A command that ended by itself in the meantime was not cancelled.
             output.cancelled = cancelled && killed == Some(Killed::Asked);
         }
-        Ended::Gone => {
-            output.cancelled = inner.stopped();
-            output.reason = Some(if inner.stopped() {
-                "the sandbox was stopped".into()
-            } else {
-                "the sandbox ended by itself".into()
-            });
+        Ended::Gone { unanswered } => {
+            output.timed_out = unanswered;
+            output.cancelled = inner.stopped() && !unanswered;
+            let reason = match (unanswered, inner.stopped()) {
+                (true, _) => "it could not be ended at its deadline, so its sandbox was",
+                (_, true) => "the sandbox was stopped",
+                _ => "the sandbox ended by itself",
+            };
+            output.reason = Some(reason.into());
         }
     }
     Ok(output)
@@ -148,7 +134,10 @@ enum Ended {
         killed: Option<Killed>,
         cancelled: bool,
     },
-    Gone,
+    /// The sandbox ended; `unanswered` = the host ended it, since a deadline was not enforced.
+    Gone {
+        unanswered: bool,
+    },
 }
 
 /// Waits for the end of a command; sees to it that there is one.
@@ -162,10 +151,9 @@ async fn follow(
 ) -> Ended {
     let mut cancelled = false;
     // Where there is no deadline there is none here either: the far future.
-    let mut overdue = tokio::time::Instant::now()
-        + deadline
-            .unwrap_or(Duration::from_secs(365 * 86_400))
-            .saturating_add(GRACE);
+    let deadline = deadline.unwrap_or(FOREVER).min(FOREVER);
+    let mut overdue = tokio::time::Instant::now() + deadline + GRACE;
+    let mut unanswered = false;
     loop {
         tokio::select! {
             event = events.recv() => match event {
@@ -176,7 +164,7 @@ async fn follow(
                 }
                 Some(Event::NotStarted(why)) => return Ended::NotStarted(why),
                 Some(Event::Exited { end, killed }) => return Ended::Exited { end, killed, cancelled },
-                None => return Ended::Gone,
+                None => return Ended::Gone { unanswered },
             },
             () = cancel.cancelled(), if !cancelled => {
                 cancelled = true;
@@ -188,6 +176,7 @@ async fn follow(
             () = tokio::time::sleep_until(overdue) => {
                 tracing::warn!(sandbox = %inner.id, "the supervisor did not enforce a deadline: ending the sandbox");
                 inner.init.kill();
+                unanswered = true;
                 overdue += GRACE;
             }
         }
@@ -211,84 +200,6 @@ struct AbortOnDrop(tokio::task::JoinHandle<()>);
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
-    }
-}
-
-fn argv(program: Program) -> Result<Vec<String>> {
-    let argv = match program {
-        Program::Argv(argv) => argv,
-        Program::Script(script) => vec!["bash".into(), "-lc".into(), script],
-        _ => Vec::new(),
-    };
-    let invalid = |reason: &str| SandboxError::InvalidInput {
-        field: "command",
-        value: argv.first().cloned().unwrap_or_default(),
-        reason: reason.into(),
-    };
-    if argv.first().is_none_or(|program| program.is_empty()) {
-        return Err(invalid("names no program"));
-    }
-    if argv.iter().any(|argument| argument.contains('\0')) {
-        return Err(invalid("holds a NUL byte, which no argument can"));
-    }
-    if let Some(long) = argv.iter().find(|argument| argument.len() > MAX_ARGUMENT) {
-        return Err(SandboxError::LimitExceeded {
-            what: "one argument or script of a command (bytes; write a file and run that, or use stdin)".into(),
-            limit: MAX_ARGUMENT as u64,
-            actual: Some(long.len() as u64),
-        });
-    }
-    Ok(argv)
-}
-
-/// The base, then the sandbox's, then the command's: later ones win. Nothing comes from the host's environment.
-fn environment(
-    sandbox: &BTreeMap<String, String>,
-    command: &BTreeMap<String, String>,
-) -> Result<Vec<String>> {
-    let base = [
-        ("HOME", plan::HOME),
-        ("LANG", "C.UTF-8"),
-        ("LOGNAME", plan::USER),
-        ("PATH", plan::PATH),
-        ("SHELL", "/bin/bash"),
-        ("TERM", "dumb"),
-        ("USER", plan::USER),
-    ];
-    let mut all: BTreeMap<&str, &str> = base.into();
-    all.extend(
-        sandbox
-            .iter()
-            .chain(command)
-            .map(|(key, value)| (key.as_str(), value.as_str())),
-    );
-    all.into_iter()
-        .map(|(key, value)| {
-            if key.is_empty() || key.contains(['=', '\0']) || value.contains('\0') {
-                return Err(SandboxError::InvalidInput {
-                    field: "env",
-                    // The value may be a secret.
-                    value: key.into(),
-                    reason: "is no environment variable: the name may not be empty or hold `=`, and neither part a NUL".into(),
-                });
-            }
-            Ok(format!("{key}={value}"))
-        })
-        .collect()
-}
-
-fn guest_cwd(cwd: Option<&str>, working_directory: &str) -> Result<String> {
-    match cwd {
-        None | Some("") => Ok(working_directory.to_owned()),
-        Some(absolute) if absolute.starts_with('/') => Ok(absolute.to_owned()),
-        Some(relative) => {
-            let path = SandboxPath::parse(relative)?;
-            Ok(if path.is_root() {
-                working_directory.to_owned()
-            } else {
-                format!("{working_directory}/{path}")
-            })
-        }
     }
 }
 
@@ -323,106 +234,5 @@ fn not_started(why: NotStarted, cwd: &str) -> SandboxError {
             "argv and environment are too large together",
             None,
         ),
-    }
-}
-
-fn output_pipe() -> io::Result<(pipe::Receiver, OwnedFd)> {
-    let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    // A user who has many large pipes already gets ordinary ones.
-    let _ = rustix::pipe::fcntl_setpipe_size(&theirs, PIPE_BYTES);
-    Ok((pipe::Receiver::from_owned_fd(ours)?, theirs))
-}
-
-type Feeder = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// The command's end of its input, and what fills it.
-fn stdin(stdin: Stdin) -> io::Result<(OwnedFd, Option<Feeder>)> {
-    let chunks: BoxStream<'static, io::Result<Bytes>> = match stdin {
-        Stdin::Empty => {
-            // Not an empty pipe: programs such as ripgrep read a pipe, and leave a device alone.
-            let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
-            return Ok((
-                rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty())?,
-                None,
-            ));
-        }
-        Stdin::Bytes(bytes) => futures::stream::iter([Ok(bytes)]).boxed(),
-        Stdin::Stream(chunks) => chunks,
-        _ => return Err(io::ErrorKind::Unsupported.into()),
-    };
-    let (theirs, ours) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let sender = pipe::Sender::from_owned_fd(ours)?;
-    Ok((theirs, Some(Box::pin(feed(sender, chunks)))))
-}
-
-async fn feed(mut sender: pipe::Sender, mut chunks: BoxStream<'static, io::Result<Bytes>>) {
-    while let Some(chunk) = chunks.next().await {
-        match chunk {
-            // A command may close its input early; that is its right.
-            Ok(bytes) => {
-                if sender.write_all(&bytes).await.is_err() {
-                    return;
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the input of a command ended early");
-                return;
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn working_directories() {
-        for (cwd, expect) in [
-            (None, Some("/workspace")),
-            (Some("."), Some("/workspace")),
-            (Some("a/../b"), Some("/workspace/b")),
-            (Some("/tmp"), Some("/tmp")),
-            (Some("../x"), None),
-        ] {
-            assert_eq!(
-                guest_cwd(cwd, "/workspace").ok().as_deref(),
-                expect,
-                "{cwd:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn the_commands_environment_wins_and_secrets_stay_out_of_errors() {
-        let map = |pairs: &[(&str, &str)]| {
-            pairs
-                .iter()
-                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-                .collect()
-        };
-        let env = environment(
-            &map(&[("A", "1"), ("B", "1")]),
-            &map(&[("B", "2"), ("PATH", "/x")]),
-        )
-        .expect("env");
-        for expect in ["A=1", "B=2", "PATH=/x", "HOME=/home/agent"] {
-            assert!(env.contains(&expect.to_owned()), "{expect} in {env:?}");
-        }
-        let error = environment(&map(&[("A=", "sk-secret")]), &map(&[]))
-            .expect_err("bad name")
-            .to_string();
-        assert!(
-            error.contains("\"A=\"") && !error.contains("sk-secret"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn arguments_are_bounded() {
-        assert!(argv(Program::Argv(vec![])).is_err());
-        assert!(argv(Program::Argv(vec!["a\0".into()])).is_err());
-        assert!(argv(Program::Script("x".repeat(MAX_ARGUMENT))).is_ok());
-        assert!(argv(Program::Script("x".repeat(MAX_ARGUMENT + 1))).is_err());
     }
 }

@@ -20,31 +20,45 @@ use sixb_sandbox::{
 use tokio::sync::{oneshot, watch};
 
 use super::{
+    cgroup::Cgroup,
     lease::{Lease, PROVIDER},
     link::Link,
     run,
     spawn::InitProcess,
 };
-use crate::files::Files;
+use crate::{files::Files, relay::Relay};
 
 /// Every sandbox and every folder in the state directory is named so.
 pub(super) const ID_PREFIX: &str = "sixb-local-";
 /// Background processes that may be begun in one sandbox.
 const MAX_BACKGROUND: usize = 64;
 
+/// The environment of a sandbox. Its values may be secrets: `Debug` shows the names.
+pub(super) struct Env(pub(super) BTreeMap<String, String>);
+
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
 /// What all parts of one sandbox share.
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) id: String,
     pub(super) working_directory: String,
-    pub(super) env: BTreeMap<String, String>,
+    pub(super) env: Env,
     pub(super) default_timeout: Duration,
     pub(super) memory_limited: bool,
     pub(super) capabilities: Capabilities,
     pub(super) link: Arc<Link>,
     pub(super) init: InitProcess,
+    /// After `init`: a cgroup can be removed once its processes are gone.
+    pub(super) cgroup: Option<Cgroup>,
     pub(super) spool: Spool,
     pub(super) files: Arc<Files>,
+    /// The way to the listed origins, where there is a list.
+    pub(super) relay: Option<Relay>,
     pub(super) lease: Lease,
     pub(super) stopped: AtomicBool,
 }
@@ -357,8 +371,11 @@ impl Sandbox for LocalSandbox {
         reaped
             .unwrap_or_else(|error| Err(std::io::Error::other(error)))
             .map_err(|error| SandboxError::io("stop the sandbox", error))?;
-        // Commands in flight resolve once the connection is seen to end.
-        self.inner.link.gone().cancelled().await;
+        // Nothing can come any more: commands in flight resolve, also when the runtime that read for them is gone.
+        self.inner.link.end();
+        if let Some(relay) = &self.inner.relay {
+            relay.stop().await;
+        }
         Ok(())
     }
 

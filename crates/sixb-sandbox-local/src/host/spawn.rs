@@ -180,7 +180,7 @@ pub(super) async fn next(control: &AsyncFd<OwnedFd>) -> io::Result<Option<(ToHos
 fn ended_early() -> SandboxError {
     SandboxError::provider(
         "create the sandbox",
-        "the helper ended without a word; is the installed helper of the same version as this program?",
+        "the helper ended without a word: `sixb_sandbox_local::init()` must come first in `main`, before anything that starts threads; an installed helper must be of the same version",
         None,
     )
 }

@@ -11,17 +11,6 @@ use sixb_sandbox::{Result, SandboxError, Workspace};
 
 use crate::plan::{HostUser, Tree};
 
-/// The user that a root host becomes: `nobody`, whose id nearly every Linux agrees on.
-const UNPRIVILEGED: HostUser = HostUser {
-    uid: 65534,
-    gid: 65534,
-};
-
-/// Whom to become: `None` when this process is not root.
-pub(super) fn drop_to() -> Option<HostUser> {
-    rustix::process::geteuid().is_root().then_some(UNPRIVILEGED)
-}
-
 /// The folder behind a working directory.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -37,13 +26,14 @@ impl Folder {
     pub(super) fn prepare(
         workspace: Option<&Workspace>,
         lease: &Path,
+        state: &Path,
         drop_to: Option<HostUser>,
     ) -> Result<Self> {
         match workspace {
             None | Some(Workspace::Empty) => Self::empty(&lease.join("workspace"), drop_to)
                 .map_err(|error| SandboxError::io("make the working directory", error)),
             Some(Workspace::HostFolder { path, read_only }) => {
-                Self::open(path, *read_only, drop_to)
+                Self::open(path, *read_only, state, drop_to)
             }
             Some(other) => Err(SandboxError::InvalidInput {
                 field: "workspace",
@@ -66,7 +56,7 @@ impl Folder {
         })
     }
 
-    fn open(path: &Path, read_only: bool, drop_to: Option<HostUser>) -> Result<Self> {
+    fn open(path: &Path, read_only: bool, state: &Path, drop_to: Option<HostUser>) -> Result<Self> {
         let invalid = |reason: String| SandboxError::InvalidInput {
             field: "workspace",
             value: path.display().to_string(),
@@ -82,6 +72,16 @@ impl Folder {
         }
         if real == Path::new("/") {
             return Err(invalid("is the whole host: name a folder below it".into()));
+        }
+        // What is kept there of all sandboxes, leases and whole outputs, would be in the guest's hands.
+        let state = fs::canonicalize(state)
+            .map_err(|error| SandboxError::io("look at the state folder", error))?;
+        if state.starts_with(&real) || real.starts_with(&state) {
+            return Err(invalid(format!(
+                "shares files with the state folder of all sandboxes, {}: use another folder, or keep the state elsewhere \
+                 (XDG_STATE_HOME, or LocalSandboxFactory::state_dir)",
+                state.display()
+            )));
         }
         let owner = HostUser {
             uid: metadata.uid(),
@@ -101,8 +101,13 @@ impl Folder {
 }
 
 /// An extra folder of the host.
-pub(super) fn extra(path: &Path, read_only: bool, drop_to: Option<HostUser>) -> Result<Tree> {
-    let folder = Folder::open(path, read_only, drop_to)?;
+pub(super) fn extra(
+    path: &Path,
+    read_only: bool,
+    state: &Path,
+    drop_to: Option<HostUser>,
+) -> Result<Tree> {
+    let folder = Folder::open(path, read_only, state, drop_to)?;
     // What is only read needs no map: the folder's own permissions decide.
     tree(
         &folder.path,

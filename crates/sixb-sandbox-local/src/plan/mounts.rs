@@ -14,6 +14,7 @@ const RUN_BYTES: u64 = 64 << 20;
 const MASKED: &[&str] = &[
     "/proc/acpi",
     "/proc/bus",
+    "/proc/cmdline",
     "/proc/config.gz",
     "/proc/fs",
     "/proc/irq",

@@ -49,18 +49,35 @@ fn in_files() -> u64 {
 
 /// Anonymous and shared memory that is resident, from `status`: readable for every process.
 fn resident(pid: Pid) -> Option<u64> {
-    let status = read_small(&format!("/proc/{}/status", pid.as_raw_nonzero()))?;
+    let status = read_of(pid, "status", b"RssAnon:")?;
     Some(kib_of(&status, b"RssAnon:") + kib_of(&status, b"RssShmem:"))
 }
 
 /// Each page divided by how many processes share it; `resident` for a process that hides.
 fn proportional(pid: Pid) -> Option<u64> {
-    match read_small(&format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero())) {
-        Some(rollup) if !rollup.is_empty() => {
-            Some(kib_of(&rollup, b"Pss_Anon:") + kib_of(&rollup, b"Pss_Shmem:"))
-        }
-        _ => resident(pid),
+    match read_of(pid, "smaps_rollup", b"Pss_Anon:") {
+        Some(rollup) => Some(kib_of(&rollup, b"Pss_Anon:") + kib_of(&rollup, b"Pss_Shmem:")),
+        None => resident(pid),
     }
+}
+
+/// A file of a process that has the line `name`. Once the first thread of a process ended, the process's own file is
+/// empty of memory, and only those of its other threads tell: a hog could hide so.
+fn read_of(pid: Pid, file: &str, name: &[u8]) -> Option<Vec<u8>> {
+    let process = format!("/proc/{}", pid.as_raw_nonzero());
+    let has = |text: &Vec<u8>| {
+        text.split(|byte| *byte == b'\n')
+            .any(|line| line.starts_with(name))
+    };
+    read_small(&format!("{process}/{file}"))
+        .filter(has)
+        .or_else(|| {
+            let threads = std::fs::read_dir(format!("{process}/task")).ok()?;
+            threads.flatten().find_map(|thread| {
+                let thread = thread.file_name();
+                read_small(&format!("{process}/task/{}/{file}", thread.to_str()?)).filter(has)
+            })
+        })
 }
 
 /// The value of `Name:   123 kB`, in bytes; 0 when it is not there.

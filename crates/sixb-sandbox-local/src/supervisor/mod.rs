@@ -27,8 +27,13 @@ use crate::{
 };
 use leader::{Leader, Report};
 
+/// What `ps` shows of it, inside and on the host.
+pub(crate) const SUPERVISOR_NAME: &std::ffi::CStr = c"sixb-supervisor";
 /// How often a tree that is being killed is looked at again.
 const KILL_ROUND: Duration = Duration::from_millis(2);
+/// After so many rounds, and ever less often after that, the whole sandbox is stopped for a moment: something forks faster
+/// than a round takes.
+const PATIENT_ROUNDS: u32 = 4;
 /// How often memory is looked at, where it is limited.
 const MEMORY_ROUND: Duration = Duration::from_millis(20);
 
@@ -62,6 +67,8 @@ struct Running {
     end: Option<End>,
     /// All descendants are to go; the end is told afterwards.
     killing: Option<Killed>,
+    /// Rounds of killing so far.
+    rounds: u32,
     told: bool,
 }
 
@@ -146,6 +153,7 @@ impl Supervisor {
                             deadline,
                             end: None,
                             killing: None,
+                            rounds: 0,
                             told: false,
                         };
                         self.commands.insert(id, running);
@@ -230,7 +238,17 @@ impl Supervisor {
                 running.killing.get_or_insert(Killed::Deadline);
             }
             if running.killing.is_some() {
-                tree::kill_descendants(running.leader.pid);
+                let leader = running.leader.pid;
+                running.rounds += 1;
+                let first = running.rounds == 1 && tree::is_crowded();
+                let later = running.rounds >= PATIENT_ROUNDS && running.rounds.is_power_of_two();
+                if first || later {
+                    tree::kill_frozen(|family| family.descendants(leader));
+                } else {
+                    tree::kill_descendants(leader);
+                }
+                // A command may have stopped its own leader, which then reaps and tells nothing.
+                let _ = kill_process(leader, Signal::CONT);
             }
         }
     }
@@ -243,21 +261,15 @@ impl Supervisor {
             .filter(|(id, _)| **id != dead)
             .map(|(_, running)| running.leader.pid)
             .collect();
-        for _ in 0..100 {
-            let strays: Vec<Pid> = tree::Family::read()
-                .children(rustix::process::getpid())
-                .into_iter()
-                .filter(|pid| !leaders.contains(pid))
-                .collect();
-            if strays.is_empty() {
-                return;
-            }
-            for stray in strays {
-                tree::kill_descendants(stray);
-                let _ = kill_process(stray, Signal::KILL);
-            }
-            while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
-            std::thread::sleep(KILL_ROUND);
-        }
+        // Whoever descends from this process, but not from a leader.
+        let strays = |family: &tree::Family| -> Vec<Pid> {
+            let top = family.children(rustix::process::getpid());
+            let strays = top.into_iter().filter(|pid| !leaders.contains(pid));
+            strays
+                .flat_map(|stray| [vec![stray], family.descendants(stray)].concat())
+                .collect()
+        };
+        tree::kill_frozen(strays);
+        while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
     }
 }

@@ -17,8 +17,6 @@ pub(super) fn apply(limits: &Limits, own: u32) -> rustix::io::Result<()> {
         both(u64::from(limits.pids.saturating_add(own))),
     )?;
     setrlimit(Resource::Nofile, both(limits.open_files))?;
-    // A core file would be the memory of whatever crashed, on somebody's disk.
-    setrlimit(Resource::Core, both(0))?;
     if let Some(bytes) = limits.memory_bytes {
         // Not RLIMIT_AS: runtimes such as V8, Go and the JVM reserve address space that they never use.
         setrlimit(Resource::Data, both(bytes))?;

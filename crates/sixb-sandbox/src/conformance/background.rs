@@ -218,7 +218,7 @@ pub(super) async fn destroy_ends_background_processes(suite: &Suite) {
         guest.appears("mark").await;
         let waiting = tokio::spawn({
             let (sandbox, id) = (guest.clone(), id.clone());
-            async move { sandbox.wait(&id, &CancellationToken::new()).await }
+            async move { sandbox.background(&id).wait().await }
         });
         tokio::task::yield_now().await;
         let end = async {

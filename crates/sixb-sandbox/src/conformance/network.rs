@@ -97,6 +97,11 @@ pub(super) async fn none_resolves_nothing(suite: &Suite) {
         &connect(suite, &guest, "example.com", 80).await,
         "example.com",
     );
+    resolves_nothing(suite, &guest).await;
+    guest.done().await;
+}
+
+async fn resolves_nothing(suite: &Suite, guest: &Guest) {
     let script = "import socket\ntry: print('resolved', socket.getaddrinfo('example.com', 80))\nexcept OSError: print('no')";
     let command = Command::argv(["python3", "-c", script]);
     let text = within(
@@ -106,7 +111,6 @@ pub(super) async fn none_resolves_nothing(suite: &Suite) {
     )
     .await;
     assert_eq!(text, "no\n", "names are a way out, too");
-    guest.done().await;
 }
 
 /// A server on the loopback of the host.
@@ -214,6 +218,7 @@ pub(super) async fn restricted_is_enforced_or_refused(suite: &Suite) {
         &connect(suite, &guest, "192.0.2.1", 80).await,
         "an address beside the relay",
     );
+    resolves_nothing(suite, &guest).await;
     guest.done().await;
     let denied = suite
         .guest_with(with(NetworkPolicy::Restricted(Vec::new())))

@@ -6,7 +6,7 @@ use super::{
     Suite,
     guest::{describe, fails_with, within},
 };
-use crate::{Command, CommandEvent, OutputStream, stream};
+use crate::{Command, CommandEvent, OutputStream, SandboxExt};
 
 pub(super) async fn streams_are_kept_apart(suite: &Suite) {
     let guest = suite.guest().await;
@@ -149,10 +149,9 @@ pub(super) async fn case_28_one_file_system_for_all_ways(suite: &Suite) {
         "from a call\n",
         "by the command"
     );
-    let mut events = stream(
-        &**guest,
-        Command::script("cat by-command by-call; echo streamed > by-stream"),
-    );
+    let mut events = guest.stream(Command::script(
+        "cat by-command by-call; echo streamed > by-stream",
+    ));
     let mut ended = None;
     while let Some(event) = events.next().await {
         if let CommandEvent::Ended(result) = event {
@@ -172,7 +171,7 @@ pub(super) async fn case_28_one_file_system_for_all_ways(suite: &Suite) {
 pub(super) async fn live_output_arrives_while_it_runs(suite: &Suite) {
     let guest = suite.guest().await;
     let script = "echo one; echo two >&2; until [ -e live-go ]; do sleep 0.02; done; echo three";
-    let mut events = stream(&**guest, Command::script(script));
+    let mut events = guest.stream(Command::script(script));
     let (mut out, mut err, mut end) = (String::new(), String::new(), None);
     let wait = async {
         while let Some(event) = events.next().await {

@@ -29,7 +29,7 @@ pub(super) async fn run(args: ExecArgs, config: &Config) -> Result<Exit> {
     let choice = args.sandbox.resolve(config)?;
     let cancel = interrupt::watch()?;
     let created = factory::local()
-        .create(choice.options.clone().cancel(cancel.clone()))
+        .create(factory::tell_denials(choice.options.clone()).cancel(cancel.clone()))
         .await;
     let sandbox = match created {
         Err(_) if cancel.is_cancelled() => return Ok(Exit::CANCELLED),

@@ -44,7 +44,10 @@ pub(super) async fn run(args: ToolArgs, config: &Config) -> Result<Exit> {
     // The boot goes on while the input is checked; an input that is wrong ends it.
     let calls = Calls {
         starting: choice.starting(),
-        sandbox: LazySandbox::boot(factory::local(), choice.options.cancel(cancel.clone())),
+        sandbox: LazySandbox::boot(
+            factory::local(),
+            factory::tell_denials(choice.options).cancel(cancel.clone()),
+        ),
         run: Arc::new(RunInfo::new(
             ulid::Ulid::new().to_string(),
             "cli",

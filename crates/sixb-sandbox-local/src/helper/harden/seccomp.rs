@@ -89,8 +89,8 @@ const DENIED: &[&[i64]] = &[
     ],
 ];
 
-/// Newer than the `libc` crate's tables: open_tree_attr.
-const DENIED_NEW: &[i64] = &[467];
+/// Newer than the `libc` crate's tables: quotactl_fd, open_tree_attr.
+const DENIED_NEW: &[i64] = &[443, 467];
 
 const NAMESPACE_FLAGS: &[i32] = &[
     libc::CLONE_NEWUSER,
@@ -111,8 +111,33 @@ const FAMILIES: &[i32] = &[
     libc::AF_NETLINK,
 ];
 
-/// Terminal ioctls that type into another process's input.
-const IOCTLS: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
+/// Protocols whose first socket loads a kernel module: SCTP, DCCP, L2TP, UDP-Lite, SMC.
+const PROTOCOLS: &[u64] = &[132, 33, 115, 136, 256];
+
+/// Terminal ioctls that type into another process's input, or load a module (a line discipline).
+const IOCTLS: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD];
+
+/// Calls that set a file's mode, and which argument that is.
+const MODES: &[(i64, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    // fchmodat2
+    (452, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+];
+
+/// Calls that set a mode if their flags make a file, and the arguments of flags and mode.
+const MODES_OF_NEW: &[(i64, u8, u8)] = &[
+    (libc::SYS_openat, 2, 3),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1, 2),
+];
 
 /// Refused where memory is limited without a cgroup: files in memory that belong to no process and no mount, so that
 /// nobody could count them. `ENOSYS`: programs fall back to a file.
@@ -139,14 +164,19 @@ fn filters(memory_limited: bool) -> Result<Vec<BpfProgram>, seccompiler::Error> 
         )?;
         Ok(filter.try_into()?)
     };
-    // clone3's flags are behind a pointer: programs fall back to clone, whose flags can be checked.
-    let mut unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    // The flags of clone3 and the mode of openat2 are behind a pointer: programs fall back to clone and openat, whose
+    // arguments can be checked.
+    let mut unknown = BTreeMap::from([
+        (libc::SYS_clone3, Vec::new()),
+        (libc::SYS_openat2, Vec::new()),
+    ]);
     if memory_limited {
         unknown.extend(UNCOUNTED.iter().map(|call| (*call, Vec::new())));
     }
     let mut all = vec![
         build(denials()?, libc::EPERM)?,
         build(unknown, libc::ENOSYS)?,
+        build(unchanged()?, 0)?,
     ];
     #[cfg(target_arch = "x86_64")]
     all.push(no_x32());
@@ -173,22 +203,96 @@ fn denials() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendErro
         .iter()
         .map(|family| (0, SeccompCmpOp::Ne, *family as u64))
         .collect();
-    rules.insert(libc::SYS_socket, vec![rule(&unwanted)?]);
+    let mut sockets = vec![rule(&unwanted)?];
+    for protocol in PROTOCOLS {
+        sockets.push(rule(&[(2, SeccompCmpOp::Eq, *protocol)])?);
+    }
+    rules.insert(libc::SYS_socket, sockets);
     rules.insert(libc::SYS_socketpair, vec![rule(&unwanted)?]);
     let ioctls = IOCTLS
         .iter()
         .map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
     rules.insert(libc::SYS_ioctl, ioctls.collect::<Result<_, _>>()?);
+    rules.extend(setuid()?);
+    // The limits of another process: the supervisor's would end it, and with it the sandbox. And the limit on core dumps
+    // in the one form that `unchanged` leaves over.
+    rules.insert(
+        libc::SYS_prlimit64,
+        vec![
+            pointers(&[(0, SeccompCmpOp::Ne, 0)], &[(2, SeccompCmpOp::Ne)])?,
+            pointers(
+                &[(1, SeccompCmpOp::Eq, CORE)],
+                &[(2, SeccompCmpOp::Ne), (3, SeccompCmpOp::Ne)],
+            )?,
+        ],
+    );
+    Ok(rules)
+}
+
+/// Ways to make a setuid or setgid file. In a folder of the host that belongs to root, a guest could leave a program
+/// behind that makes whoever starts it root; `nosuid` holds only inside.
+fn setuid() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+    let has = |argument: u8, bit: u32| {
+        let bit = u64::from(bit);
+        (argument, SeccompCmpOp::MaskedEq(bit), bit)
+    };
+    let mut rules = BTreeMap::new();
+    for bit in [libc::S_ISUID, libc::S_ISGID] {
+        for (call, mode) in MODES {
+            let all: &mut Vec<_> = rules.entry(*call).or_default();
+            all.push(rule(&[has(*mode, bit)])?);
+        }
+        for (call, flags, mode) in MODES_OF_NEW {
+            // `O_TMPFILE` without `O_DIRECTORY`, which comes with it but is no sign of a new file.
+            for makes in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
+                let all = rules.entry(*call).or_default();
+                all.push(rule(&[has(*flags, makes as u32), has(*mode, bit)])?);
+            }
+        }
+    }
+    Ok(rules)
+}
+
+const CORE: u64 = libc::RLIMIT_CORE as u64;
+
+/// Calls that do nothing and say that they did it: changes of the limit on core dumps, which must stay at 1 (see
+/// `no_core_dumps`). Programs that guard secrets set it to 0 and give up if they cannot.
+fn unchanged() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+    let mut rules = BTreeMap::from([(
+        libc::SYS_prlimit64,
+        vec![pointers(
+            &[(0, SeccompCmpOp::Eq, 0), (1, SeccompCmpOp::Eq, CORE)],
+            &[(2, SeccompCmpOp::Ne), (3, SeccompCmpOp::Eq)],
+        )?],
+    )]);
+    rules.insert(
+        libc::SYS_setrlimit,
+        vec![rule(&[(0, SeccompCmpOp::Eq, CORE)])?],
+    );
     Ok(rules)
 }
 
 /// All conditions must hold. 32-bit comparisons: the kernel ignores the upper half of these arguments, too.
 fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, seccompiler::BackendError> {
+    pointers(conditions, &[])
+}
+
+/// Like `rule`, and these arguments are compared with the null pointer, in full: an address may end in 32 zero bits.
+fn pointers(
+    conditions: &[(u8, SeccompCmpOp, u64)],
+    nulls: &[(u8, SeccompCmpOp)],
+) -> Result<SeccompRule, seccompiler::BackendError> {
+    let numbers = conditions
+        .iter()
+        .map(|(argument, operator, value)| (*argument, SeccompCmpArgLen::Dword, operator, *value));
+    let nulls = nulls
+        .iter()
+        .map(|(argument, operator)| (*argument, SeccompCmpArgLen::Qword, operator, 0));
     SeccompRule::new(
-        conditions
-            .iter()
-            .map(|(argument, operator, value)| {
-                SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, operator.clone(), *value)
+        numbers
+            .chain(nulls)
+            .map(|(argument, length, operator, value)| {
+                SeccompCondition::new(argument, length, operator.clone(), value)
             })
             .collect::<Result<_, _>>()?,
     )
