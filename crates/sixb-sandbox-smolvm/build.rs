@@ -14,7 +14,8 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let variable = |name: &str| env::var(name).unwrap_or_default();
     let out = PathBuf::from(variable("OUT_DIR")).join("sixb-guest");
-    let built = variable("CARGO_CFG_TARGET_OS") == "linux" && compile(&variable("RUSTC"), &variable("CARGO_CFG_TARGET_ARCH"), &out);
+    let built = variable("CARGO_CFG_TARGET_OS") == "linux"
+        && compile(&variable("RUSTC"), &variable("CARGO_CFG_TARGET_ARCH"), &out);
     if !built {
         fs::write(&out, b"").expect("OUT_DIR can be written");
     }
@@ -24,9 +25,28 @@ fn compile(rustc: &str, arch: &str, out: &Path) -> bool {
     let mut errors = String::new();
     for libc in ["musl", "gnu"] {
         let ran = Command::new(rustc)
-            .args(["guest/main.rs", "--crate-name", "sixb_guest", "--edition", "2024", "--cap-lints", "allow"])
+            .args([
+                "guest/main.rs",
+                "--crate-name",
+                "sixb_guest",
+                "--edition",
+                "2024",
+                "--cap-lints",
+                "allow",
+            ])
             .args(["--target", &format!("{arch}-unknown-linux-{libc}")])
-            .args(["-C", "opt-level=s", "-C", "lto=fat", "-C", "codegen-units=1", "-C", "panic=abort", "-C", "strip=symbols"])
+            .args([
+                "-C",
+                "opt-level=s",
+                "-C",
+                "lto=fat",
+                "-C",
+                "codegen-units=1",
+                "-C",
+                "panic=abort",
+                "-C",
+                "strip=symbols",
+            ])
             .args(["-C", "target-feature=+crt-static", "-o"])
             .arg(out)
             // What the crate is built with (coverage, sanitizers) is not for the guest.
@@ -38,7 +58,13 @@ fn compile(rustc: &str, arch: &str, out: &Path) -> bool {
             Err(error) => errors = error.to_string(),
         }
     }
-    let why = errors.lines().find(|line| line.starts_with("error")).unwrap_or("no reason given").to_owned();
-    println!("cargo::warning=the program for inside microVMs was not built, so smolvm sandboxes will be refused ({why})");
+    let why = errors
+        .lines()
+        .find(|line| line.starts_with("error"))
+        .unwrap_or("no reason given")
+        .to_owned();
+    println!(
+        "cargo::warning=the program for inside microVMs was not built, so smolvm sandboxes will be refused ({why})"
+    );
     false
 }

@@ -6,7 +6,10 @@
 //! machine).
 
 #![forbid(unsafe_code)]
-#![expect(clippy::disallowed_methods, reason = "a test runner: it starts itself again as an owner to be killed, and kills machines")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test runner: it starts itself again as an owner to be killed, and kills machines"
+)]
 
 mod lab;
 
@@ -28,14 +31,21 @@ pub(crate) fn state() -> PathBuf {
 }
 
 pub(crate) fn factory() -> SmolvmSandboxFactory {
-    let image: Image = setting("SIXB_LAB_IMAGE", "agent").parse().expect("SIXB_LAB_IMAGE");
-    let mut factory = SmolvmSandboxFactory::default().state_dir(state()).image(image);
+    let image: Image = setting("SIXB_LAB_IMAGE", "agent")
+        .parse()
+        .expect("SIXB_LAB_IMAGE");
+    let mut factory = SmolvmSandboxFactory::default()
+        .state_dir(state())
+        .image(image);
     if let Ok(program) = std::env::var("SIXB_LAB_BIN") {
         factory = factory.bin(program);
     }
     if emulated() {
         // A second core of a machine inside an emulated one costs more than it gives.
-        factory = factory.cpus(1).memory_bytes(512 << 20).boot_deadline(std::time::Duration::from_secs(300));
+        factory = factory
+            .cpus(1)
+            .memory_bytes(512 << 20)
+            .boot_deadline(std::time::Duration::from_secs(300));
     }
     factory
 }
@@ -52,17 +62,27 @@ async fn main() -> ExitCode {
         Suite::own_a_sandbox(shared).await
     }
     // Disks of machines are whole GiB: a limit in bytes is refused, and the suite asserts that it is.
-    let expect = Expectations::default().network(NetworkEnforcement::PerOrigin).limits(true, true, false);
+    let expect = Expectations::default()
+        .network(NetworkEnforcement::PerOrigin)
+        .limits(true, true, false);
     let owner = OwnerCommand::new(|| {
-        let mut command = std::process::Command::new(std::env::current_exe().expect("this program"));
+        let mut command =
+            std::process::Command::new(std::env::current_exe().expect("this program"));
         command.arg(OWNER);
         command
     });
-    let scale = if emulated() { Scale::EMULATED } else { Scale::FULL };
+    let scale = if emulated() {
+        Scale::EMULATED
+    } else {
+        Scale::FULL
+    };
     let (mut passed, mut failed) = (0, 0);
     for filter in argument.split(',') {
         if !filter.starts_with("lab::") {
-            let suite = Suite::new(shared.clone(), expect.clone()).owner(owner.clone()).share_sandbox().scale(scale);
+            let suite = Suite::new(shared.clone(), expect.clone())
+                .owner(owner.clone())
+                .share_sandbox()
+                .scale(scale);
             let outcome = suite.run_all(filter).await;
             (passed, failed) = (passed + outcome.passed, failed + outcome.failed.len());
         }
@@ -70,5 +90,9 @@ async fn main() -> ExitCode {
         (passed, failed) = (passed + held, failed + broken);
     }
     println!("{passed} passed, {failed} failed");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

@@ -48,7 +48,10 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(name: &'static str, detail: impl Into<String>) -> Self {
-        Self { name, detail: detail.into() }
+        Self {
+            name,
+            detail: detail.into(),
+        }
     }
 
     fn kind(found: &str, expected: &str) -> Self {
@@ -56,7 +59,10 @@ impl Failure {
     }
 
     fn escape() -> Self {
-        Self::new(error::ESCAPE, "leaves the working directory through a symbolic link")
+        Self::new(
+            error::ESCAPE,
+            "leaves the working directory through a symbolic link",
+        )
     }
 }
 
@@ -88,14 +94,26 @@ pub(crate) fn at(folder: &File, name: &[u8]) -> PathBuf {
 
 /// Opens a name without reading it, and without following it.
 pub(crate) fn look(folder: &File, name: &[u8]) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(O_PATH | O_NOFOLLOW).open(at(folder, name))
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(O_PATH | O_NOFOLLOW)
+        .open(at(folder, name))
 }
 
 /// Kind, size, mode, seconds and nanoseconds of the last change, and a version that moves with every change.
 pub(crate) fn describe(found: &Metadata) -> [String; 6] {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut version = DefaultHasher::new();
-    (found.dev(), found.ino(), found.size(), found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()).hash(&mut version);
+    (
+        found.dev(),
+        found.ino(),
+        found.size(),
+        found.mtime(),
+        found.mtime_nsec(),
+        found.ctime(),
+        found.ctime_nsec(),
+    )
+        .hash(&mut version);
     [
         kind(found).to_owned(),
         found.size().to_string(),
@@ -122,7 +140,10 @@ pub(crate) fn kind(found: &Metadata) -> &'static str {
 impl Workspace {
     pub(crate) fn open(path: &str, read_only: bool) -> io::Result<Self> {
         Ok(Self {
-            root: OpenOptions::new().read(true).custom_flags(O_PATH).open(path)?,
+            root: OpenOptions::new()
+                .read(true)
+                .custom_flags(O_PATH)
+                .open(path)?,
             path: path.as_bytes().to_vec(),
             read_only,
             drafts: AtomicU64::new(0),
@@ -135,7 +156,11 @@ impl Workspace {
         // Open folders from the root down; none of them is a link.
         let mut folders = vec![self.root.try_clone()?];
         let mut last: Option<File> = None;
-        let mut rest: Vec<Vec<u8>> = path.split(|byte| *byte == b'/').rev().map(<[u8]>::to_vec).collect();
+        let mut rest: Vec<Vec<u8>> = path
+            .split(|byte| *byte == b'/')
+            .rev()
+            .map(<[u8]>::to_vec)
+            .collect();
         let mut links = 0;
         while let Some(part) = rest.pop() {
             match part.as_slice() {
@@ -156,7 +181,9 @@ impl Workspace {
                 if !found.is_dir() {
                     return Err(match make {
                         true => Failure::kind(kind(&found), "directory"),
-                        false => Failure::new(error::NOT_FOUND, "is below something that is no folder"),
+                        false => {
+                            Failure::new(error::NOT_FOUND, "is below something that is no folder")
+                        }
                     });
                 }
                 folders.push(file);
@@ -169,7 +196,9 @@ impl Workspace {
                         return Err(failed.into());
                     }
                     match fs::create_dir(at(folder, &part)) {
-                        Err(failed) if failed.raw_os_error() != Some(EEXIST) => return Err(failed.into()),
+                        Err(failed) if failed.raw_os_error() != Some(EEXIST) => {
+                            return Err(failed.into());
+                        }
                         _ => look(folder, &part)?,
                     }
                 }
@@ -184,7 +213,9 @@ impl Workspace {
                 return Err(Failure::escape());
             }
             // Read by name: if it was swapped meanwhile this fails or reads another link, which is walked just the same.
-            let target = fs::read_link(at(folder, &part))?.into_os_string().into_vec();
+            let target = fs::read_link(at(folder, &part))?
+                .into_os_string()
+                .into_vec();
             let mut target = target.as_slice();
             if target.first() == Some(&b'/') {
                 target = target
@@ -212,19 +243,27 @@ impl Workspace {
         }
         // The very file that was looked at, whatever its name stands for by now.
         let link = format!("/proc/self/fd/{}", found.as_raw_fd());
-        Ok(OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(link)?)
+        Ok(OpenOptions::new()
+            .read(true)
+            .custom_flags(O_NONBLOCK)
+            .open(link)?)
     }
 
     pub(crate) fn writable(&self) -> Outcome {
         if self.read_only {
-            return Err(Failure::new(error::DENIED, "the working directory is read-only"));
+            return Err(Failure::new(
+                error::DENIED,
+                "the working directory is read-only",
+            ));
         }
         Ok(())
     }
 
     /// Fields: path, mode. Then the host sends `DATA` frames and one `OK`; anything else leaves the file as it was.
     pub(crate) fn write(&self, stream: &mut UnixStream, fields: &[Vec<u8>]) -> Outcome {
-        let [path, mode] = fields else { return Err(wire::broken().into()) };
+        let [path, mode] = fields else {
+            return Err(wire::broken().into());
+        };
         self.writable()?;
         let mode = u32::try_from(wire::number(mode)?).unwrap_or(0o644) & 0o777;
         let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
@@ -240,10 +279,23 @@ impl Workspace {
             return Err(Failure::kind(kind(&found), "directory"));
         }
         let draft = Draft {
-            path: at(&folder, format!(".sixb-draft-{}-{}", std::process::id(), self.drafts.fetch_add(1, Ordering::Relaxed)).as_bytes()),
+            path: at(
+                &folder,
+                format!(
+                    ".sixb-draft-{}-{}",
+                    std::process::id(),
+                    self.drafts.fetch_add(1, Ordering::Relaxed)
+                )
+                .as_bytes(),
+            ),
             published: false,
         };
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(O_NOFOLLOW).open(&draft.path)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .custom_flags(O_NOFOLLOW)
+            .open(&draft.path)?;
         // Tells the host that it may send: a refusal must not wait behind all the contents.
         stream.write_all(&wire::frame(wire::OK, &[]))?;
         loop {
@@ -259,19 +311,25 @@ impl Workspace {
         file.set_permissions(fs::Permissions::from_mode(mode))?;
         match draft.publish(&at(&folder, name)) {
             Ok(()) => Ok(stream.write_all(&wire::frame(wire::OK, &[]))?),
-            Err(failed) if matches!(failed.raw_os_error(), Some(EISDIR | ENOTEMPTY | EEXIST)) => Err(Failure::kind("directory", "file")),
+            Err(failed) if matches!(failed.raw_os_error(), Some(EISDIR | ENOTEMPTY | EEXIST)) => {
+                Err(Failure::kind("directory", "file"))
+            }
             Err(failed) => Err(failed.into()),
         }
     }
 
     /// Fields: path, offset, length. Answers `DATA` frames and `OK`.
     pub(crate) fn read(&self, stream: &mut UnixStream, fields: &[Vec<u8>]) -> Outcome {
-        let [path, offset, length] = fields else { return Err(wire::broken().into()) };
+        let [path, offset, length] = fields else {
+            return Err(wire::broken().into());
+        };
         let (mut offset, mut length) = (wire::number(offset)?, wire::number(length)?);
         let file = self.open_regular(path)?;
         let mut bytes = vec![0; wire::CHUNK];
         while length > 0 {
-            let want = bytes.len().min(usize::try_from(length).unwrap_or(usize::MAX));
+            let want = bytes
+                .len()
+                .min(usize::try_from(length).unwrap_or(usize::MAX));
             let read = match file.read_at(&mut bytes[..want], offset) {
                 Err(failed) if failed.kind() == io::ErrorKind::Interrupted => continue,
                 Ok(0) => break,
@@ -286,14 +344,18 @@ impl Workspace {
 
     /// Field: path. Answers `OK` with the description.
     pub(crate) fn stat(&self, stream: &mut UnixStream, fields: &[Vec<u8>]) -> Outcome {
-        let [path] = fields else { return Err(wire::broken().into()) };
+        let [path] = fields else {
+            return Err(wire::broken().into());
+        };
         let found = self.find(path)?.metadata()?;
         Ok(stream.write_all(&wire::frame(wire::OK, &wire::pack(&describe(&found))))?)
     }
 
     /// Fields: path, line wanted, a line already known and its offset. Answers `OK` with `at`, offset or `end`, lines.
     pub(crate) fn seek(&self, stream: &mut UnixStream, fields: &[Vec<u8>]) -> Outcome {
-        let [path, line, known, offset] = fields else { return Err(wire::broken().into()) };
+        let [path, line, known, offset] = fields else {
+            return Err(wire::broken().into());
+        };
         let line = wire::number(line)?.max(1);
         let (mut here, mut offset) = match wire::number(known)? {
             known if (1..=line).contains(&known) => (known, wire::number(offset)?),
@@ -306,8 +368,15 @@ impl Workspace {
         while here < line {
             let bytes = reader.fill_buf()?;
             if bytes.is_empty() {
-                let total = if ends_open { here } else { here.saturating_sub(1) };
-                return Ok(stream.write_all(&wire::frame(wire::OK, &wire::pack(&["end", &total.to_string()])))?);
+                let total = if ends_open {
+                    here
+                } else {
+                    here.saturating_sub(1)
+                };
+                return Ok(stream.write_all(&wire::frame(
+                    wire::OK,
+                    &wire::pack(&["end", &total.to_string()]),
+                ))?);
             }
             let taken = match bytes.iter().position(|byte| *byte == b'\n') {
                 Some(at) => {
@@ -338,7 +407,10 @@ impl Workspace {
         };
         match self.walk(parent, false) {
             Ok(folder) => Ok(Some((folder, name.to_vec()))),
-            Err(Failure { name: error::NOT_FOUND, .. }) => Ok(None),
+            Err(Failure {
+                name: error::NOT_FOUND,
+                ..
+            }) => Ok(None),
             Err(failed) => Err(failed),
         }
     }

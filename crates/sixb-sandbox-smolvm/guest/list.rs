@@ -26,26 +26,43 @@ impl Workspace {
         let [path, depth, what, limit, skip @ ..] = fields else {
             return Err(wire::broken().into());
         };
-        let (recursive, only_files, limit) = (depth == b"all", what == b"files", wire::number(limit)?);
+        let (recursive, only_files, limit) =
+            (depth == b"all", what == b"files", wire::number(limit)?);
         let found = self.find(path)?;
         let description = found.metadata()?;
         if !description.is_dir() {
-            return Err(Failure::new(error::KIND, format!("{}/directory", kind(&description))));
+            return Err(Failure::new(
+                error::KIND,
+                format!("{}/directory", kind(&description)),
+            ));
         }
         let mut folders = vec![(path.clone(), found)];
         let mut batch = Vec::new();
         let mut count = 0;
         while let Some((path, folder)) = folders.pop() {
             // Closed to us or gone meanwhile: listed, not entered.
-            let Ok(entries) = fs::read_dir(at(&folder, b".")) else { continue };
+            let Ok(entries) = fs::read_dir(at(&folder, b".")) else {
+                continue;
+            };
             for entry in entries.flatten() {
                 let name = entry.file_name().into_vec();
-                let Ok(found) = look(&folder, &name) else { continue };
-                let Ok(description) = found.metadata() else { continue };
-                let below = if path.is_empty() { name.clone() } else { [path.as_slice(), b"/", &name].concat() };
+                let Ok(found) = look(&folder, &name) else {
+                    continue;
+                };
+                let Ok(description) = found.metadata() else {
+                    continue;
+                };
+                let below = if path.is_empty() {
+                    name.clone()
+                } else {
+                    [path.as_slice(), b"/", &name].concat()
+                };
                 if description.is_dir() && recursive && !skip.contains(&name) {
                     if below.split(|byte| *byte == b'/').count() > MAX_DEPTH {
-                        return Err(Failure::new(error::LIMIT, format!("depth of folders/{MAX_DEPTH}")));
+                        return Err(Failure::new(
+                            error::LIMIT,
+                            format!("depth of folders/{MAX_DEPTH}"),
+                        ));
                     }
                     folders.push((below.clone(), found));
                 }
@@ -54,7 +71,17 @@ impl Workspace {
                 }
                 count += 1;
                 if count > limit {
-                    return Err(Failure::new(error::LIMIT, format!("{}/{limit}", if only_files { "files of a snapshot" } else { "entries of a listing" })));
+                    return Err(Failure::new(
+                        error::LIMIT,
+                        format!(
+                            "{}/{limit}",
+                            if only_files {
+                                "files of a snapshot"
+                            } else {
+                                "entries of a listing"
+                            }
+                        ),
+                    ));
                 }
                 wire::push(&mut batch, &below);
                 for field in describe(&description) {
@@ -72,7 +99,9 @@ impl Workspace {
 
     /// Field: path. What does not exist is removed already.
     pub(crate) fn remove(&self, stream: &mut UnixStream, fields: &[Vec<u8>]) -> Outcome {
-        let [path] = fields else { return Err(wire::broken().into()) };
+        let [path] = fields else {
+            return Err(wire::broken().into());
+        };
         self.writable()?;
         if let Some((folder, name)) = self.parent_of(path)? {
             remove_at(&folder, &name, 0)?;

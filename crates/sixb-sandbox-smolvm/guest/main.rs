@@ -42,7 +42,11 @@ pub(crate) struct Guest {
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_deref().and_then(|role| role.to_str()) {
-        Some("serve") => match serve(arguments.filter_map(|argument| argument.into_string().ok()).collect()) {
+        Some("serve") => match serve(
+            arguments
+                .filter_map(|argument| argument.into_string().ok())
+                .collect(),
+        ) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("sixb-guest: {error}");
@@ -96,7 +100,10 @@ fn serve(arguments: Vec<String>) -> io::Result<()> {
         None => (rest, &[][..]),
     };
     if !hosts.is_empty() {
-        let mut file = fs::OpenOptions::new().create(true).append(true).open("/etc/hosts")?;
+        let mut file = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open("/etc/hosts")?;
         for line in hosts {
             writeln!(file, "{line}")?;
         }
@@ -125,7 +132,10 @@ fn serve(arguments: Vec<String>) -> io::Result<()> {
             move || {
                 // The connection ends with the request, whatever became of it. The line is for smolvm's log of the machine.
                 if let Err(error) = answer(&guest, stream)
-                    && !matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe)
+                    && !matches!(
+                        error.kind(),
+                        io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe
+                    )
                 {
                     eprintln!("sixb-guest: a request ended early: {error}");
                 }
@@ -143,7 +153,9 @@ fn answer(guest: &Arc<Guest>, mut stream: UnixStream) -> io::Result<()> {
     let (kind, payload) = wire::read(&mut stream)?;
     let fields = wire::unpack(&payload)?;
     let result = match kind {
-        wire::HELLO => stream.write_all(&wire::frame(wire::OK, &wire::pack(&[wire::VERSION]))).map_err(files::Failure::from),
+        wire::HELLO => stream
+            .write_all(&wire::frame(wire::OK, &wire::pack(&[wire::VERSION])))
+            .map_err(files::Failure::from),
         wire::WATCH => {
             let _ = wire::read(&mut stream);
             return Ok(());
@@ -163,8 +175,9 @@ fn answer(guest: &Arc<Guest>, mut stream: UnixStream) -> io::Result<()> {
     };
     match result {
         Ok(()) => Ok(()),
-        Err(files::Failure { name, detail }) => {
-            stream.write_all(&wire::frame(wire::ERROR, &wire::pack(&[name.as_bytes(), detail.as_bytes()])))
-        }
+        Err(files::Failure { name, detail }) => stream.write_all(&wire::frame(
+            wire::ERROR,
+            &wire::pack(&[name.as_bytes(), detail.as_bytes()]),
+        )),
     }
 }

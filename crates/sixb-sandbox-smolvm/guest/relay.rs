@@ -46,8 +46,9 @@ impl Parked {
 /// Listens on each address; its place in the list is what the host is told.
 pub(crate) fn listen(guest: &Arc<Guest>, addresses: &[String]) -> io::Result<()> {
     for (index, address) in addresses.iter().enumerate() {
-        let listener = TcpListener::bind(address.as_str())
-            .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))?;
+        let listener = TcpListener::bind(address.as_str()).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+        })?;
         let guest = guest.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -60,11 +61,21 @@ pub(crate) fn listen(guest: &Arc<Guest>, addresses: &[String]) -> io::Result<()>
 }
 
 fn pass(guest: &Guest, index: usize, inner: TcpStream) {
-    let Some(mut outer) = guest.parked.take() else { return };
-    if outer.write_all(&wire::frame(wire::CONNECT, &wire::pack(&[index.to_string()]))).is_err() {
+    let Some(mut outer) = guest.parked.take() else {
+        return;
+    };
+    if outer
+        .write_all(&wire::frame(
+            wire::CONNECT,
+            &wire::pack(&[index.to_string()]),
+        ))
+        .is_err()
+    {
         return;
     }
-    let (Ok(mut from), Ok(mut to)) = (inner.try_clone(), outer.try_clone()) else { return };
+    let (Ok(mut from), Ok(mut to)) = (inner.try_clone(), outer.try_clone()) else {
+        return;
+    };
     let upward = thread::spawn(move || {
         let _ = io::copy(&mut from, &mut to);
         let _ = to.shutdown(Shutdown::Write);

@@ -55,11 +55,24 @@ pub(crate) fn run(guest: &Arc<Guest>, stream: UnixStream, fields: Vec<Vec<u8>>) 
     }
     let group = match guest.cgroup.child() {
         Ok(group) => Arc::new(group),
-        Err(error) => return send(wire::NOT_STARTED, &wire::pack(&["start", &error.to_string()])),
+        Err(error) => {
+            return send(
+                wire::NOT_STARTED,
+                &wire::pack(&["start", &error.to_string()]),
+            );
+        }
     };
     let mut command = Command::new("/proc/self/exe");
-    command.arg("exec").arg(&group.folder).current_dir(&cwd).env_clear().process_group(0);
-    command.args(argv.iter().map(|word| std::ffi::OsString::from_vec(word.clone())));
+    command
+        .arg("exec")
+        .arg(&group.folder)
+        .current_dir(&cwd)
+        .env_clear()
+        .process_group(0);
+    command.args(
+        argv.iter()
+            .map(|word| std::ffi::OsString::from_vec(word.clone())),
+    );
     for variable in variables {
         let Some(at) = variable.iter().position(|byte| *byte == b'=') else {
             return Err(wire::broken());
@@ -68,18 +81,39 @@ pub(crate) fn run(guest: &Arc<Guest>, stream: UnixStream, fields: Vec<Vec<u8>>) 
         command.env(part(&variable[..at]), part(&variable[at + 1..]));
     }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.stdin(if stdin == b"stdin" { Stdio::piped() } else { Stdio::null() });
+    command.stdin(if stdin == b"stdin" {
+        Stdio::piped()
+    } else {
+        Stdio::null()
+    });
     let begun = Instant::now();
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(error) => return send(wire::NOT_STARTED, &wire::pack(&["start", &error.to_string()])),
+        Err(error) => {
+            return send(
+                wire::NOT_STARTED,
+                &wire::pack(&["start", &error.to_string()]),
+            );
+        }
     };
     send(wire::STARTED, &[])?;
 
     let (events, happened) = mpsc::channel();
     let pumps = [
-        (wire::STDOUT, child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
-        (wire::STDERR, child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
+        (
+            wire::STDOUT,
+            child
+                .stdout
+                .take()
+                .map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
+        ),
+        (
+            wire::STDERR,
+            child
+                .stderr
+                .take()
+                .map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
+        ),
     ]
     .map(|(kind, pipe)| Pump::start(kind, pipe, writer.clone()));
     let feed = child.stdin.take().map(|pipe| feeder(pipe, writer.clone()));
@@ -102,7 +136,8 @@ pub(crate) fn run(guest: &Arc<Guest>, stream: UnixStream, fields: Vec<Vec<u8>>) 
             Ok(Event::Exited(status)) => break status,
             Ok(Event::Kill) => killed = true,
             Err(RecvTimeoutError::Timeout) => {
-                timed_out |= !killed && deadline.is_some_and(|deadline| begun.elapsed() >= deadline);
+                timed_out |=
+                    !killed && deadline.is_some_and(|deadline| begun.elapsed() >= deadline);
             }
             Err(RecvTimeoutError::Disconnected) => break Err(io::ErrorKind::BrokenPipe.into()),
         }
@@ -148,7 +183,11 @@ fn send(writer: &Mutex<UnixStream>, kind: u8, payload: &[u8]) -> io::Result<()> 
 }
 
 /// Hears what the host says. The end of the connection is a kill: nobody waits any more.
-fn listen(mut stream: UnixStream, feed: Option<mpsc::Sender<Vec<u8>>>, events: &mpsc::Sender<Event>) {
+fn listen(
+    mut stream: UnixStream,
+    feed: Option<mpsc::Sender<Vec<u8>>>,
+    events: &mpsc::Sender<Event>,
+) {
     let mut feed = feed;
     loop {
         match wire::read(&mut stream) {
@@ -233,14 +272,22 @@ impl Pump {
 /// ever, silent or not.
 fn drain(pumps: &[Pump], group: &Group) {
     let begun = Instant::now();
-    let before = pumps.iter().map(|pump| pump.reads.load(Ordering::Acquire)).collect::<Vec<_>>();
+    let before = pumps
+        .iter()
+        .map(|pump| pump.reads.load(Ordering::Acquire))
+        .collect::<Vec<_>>();
     loop {
         let held = group.populated();
-        let done = pumps.iter().zip(&before).all(|(pump, before)| match pump.state.load(Ordering::Acquire) {
-            ENDED => true,
-            // Nothing was left to read, or two reads have emptied what the pipe held when the command ended.
-            READING => held && begun.elapsed() >= DRAIN,
-            _ => held && begun.elapsed() >= DRAIN && pump.reads.load(Ordering::Acquire) >= before + 2,
+        let done = pumps.iter().zip(&before).all(|(pump, before)| {
+            match pump.state.load(Ordering::Acquire) {
+                ENDED => true,
+                // Nothing was left to read, or two reads have emptied what the pipe held when the command ended.
+                READING => held && begun.elapsed() >= DRAIN,
+                _ => {
+                    held && begun.elapsed() >= DRAIN
+                        && pump.reads.load(Ordering::Acquire) >= before + 2
+                }
+            }
         });
         if done || begun.elapsed() >= DRAIN_ALL {
             break;

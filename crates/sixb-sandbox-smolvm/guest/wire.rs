@@ -120,5 +120,8 @@ pub(crate) fn number(field: &[u8]) -> io::Result<u64> {
 }
 
 pub(crate) fn broken() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "a frame that breaks the protocol")
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "a frame that breaks the protocol",
+    )
 }

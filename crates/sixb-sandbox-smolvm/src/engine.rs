@@ -21,8 +21,20 @@ use crate::install::Installation;
 const MAX_OUTPUT: u64 = 4 << 20;
 /// What of the host's environment smolvm gets. Keys and tokens are not among it.
 const PASSED: &[&str] = &[
-    "PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy",
-    "no_proxy", "SSL_CERT_FILE", "SMOLVM_VM_UID_DROP", "SMOLVM_START_TIMEOUT_SECS", "SMOLVM_AGENT_READY_TIMEOUT_SECS",
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SMOLVM_VM_UID_DROP",
+    "SMOLVM_START_TIMEOUT_SECS",
+    "SMOLVM_AGENT_READY_TIMEOUT_SECS",
 ];
 
 /// A machine to make.
@@ -78,13 +90,22 @@ impl Cli {
         }
     }
 
-    async fn call(&self, op: &'static str, words: Vec<OsString>, deadline: Duration) -> Result<Vec<u8>> {
+    async fn call(
+        &self,
+        op: &'static str,
+        words: Vec<OsString>,
+        deadline: Duration,
+    ) -> Result<Vec<u8>> {
         let mut command = tokio::process::Command::new(&self.installation.program);
         command
             .args(["--error-format", "json", "machine"])
             .args(&words)
             .env_clear()
-            .envs(PASSED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+            .envs(
+                PASSED
+                    .iter()
+                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
+            )
             .envs(self.installation.environment())
             .env("SMOLVM_SECCOMP", "enforce")
             .env("SMOLVM_LANDLOCK", "enforce")
@@ -93,29 +114,53 @@ impl Cli {
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| {
-            SandboxError::provider(op, format!("{} does not start: {error}", self.installation.program.display()), None)
+            SandboxError::provider(
+                op,
+                format!(
+                    "{} does not start: {error}",
+                    self.installation.program.display()
+                ),
+                None,
+            )
         })?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let ended = async {
             // The machine inherits neither pipe for long, but a broken one must not hold the call: the exit ends it.
             let reading = async { tokio::join!(read(stdout), read(stderr)) };
-            let (status, output) = tokio::join!(child.wait(), tokio::time::timeout(deadline, reading));
+            let (status, output) =
+                tokio::join!(child.wait(), tokio::time::timeout(deadline, reading));
             (status, output.unwrap_or_default())
         };
-        let (status, (stdout, stderr)) = tokio::time::timeout(deadline, ended)
-            .await
-            .map_err(|_| SandboxError::Timeout { op, after: deadline })?;
+        let (status, (stdout, stderr)) =
+            tokio::time::timeout(deadline, ended)
+                .await
+                .map_err(|_| SandboxError::Timeout {
+                    op,
+                    after: deadline,
+                })?;
         let status = status.map_err(|error| SandboxError::io(op, error))?;
         if status.success() {
             return Ok(stdout);
         }
         let failure = Failure::parse(&stderr);
-        tracing::debug!(op, code = failure.code, message = failure.message, "smolvm failed");
+        tracing::debug!(
+            op,
+            code = failure.code,
+            message = failure.message,
+            "smolvm failed"
+        );
         Err(failure.into_error(op))
     }
 
     fn words(&self, verb: &str, name: &str) -> Vec<OsString> {
-        [verb.into(), "--state-dir".into(), self.state.clone().into(), "--name".into(), name.into()].into()
+        [
+            verb.into(),
+            "--state-dir".into(),
+            self.state.clone().into(),
+            "--name".into(),
+            name.into(),
+        ]
+        .into()
     }
 }
 
@@ -146,7 +191,10 @@ impl Failure {
             })
         });
         told.unwrap_or_else(|| {
-            let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+            let lines: Vec<&str> = text
+                .lines()
+                .filter(|line| !line.trim().is_empty())
+                .collect();
             Self {
                 code: "UNKNOWN".into(),
                 message: lines[lines.len().saturating_sub(3)..].join("; "),
@@ -156,12 +204,18 @@ impl Failure {
 
     fn into_error(self, op: &'static str) -> SandboxError {
         match self.code.as_str() {
-            "NOT_FOUND" => SandboxError::NotFound { what: "machine", name: self.message },
+            "NOT_FOUND" => SandboxError::NotFound {
+                what: "machine",
+                name: self.message,
+            },
             "KVM_UNAVAILABLE" | "HYPERVISOR_UNAVAILABLE" => SandboxError::IsolationUnavailable {
                 what: format!("smolvm cannot use KVM: {}", self.message),
-                remedy: "`sixb doctor` says what is missing; without KVM use the local sandbox".into(),
+                remedy: "`sixb doctor` says what is missing; without KVM use the local sandbox"
+                    .into(),
             },
-            code => SandboxError::provider(op, format!("smolvm says {code}: {}", self.message), None),
+            code => {
+                SandboxError::provider(op, format!("smolvm says {code}: {}", self.message), None)
+            }
         }
     }
 }
@@ -173,18 +227,28 @@ impl Smolvm for Cli {
     async fn create(&self, spec: &Spec) -> Result<()> {
         let mut words = self.words("create", &spec.name);
         words.extend(arguments(spec));
-        self.call("create the machine", words, self.boot_deadline).await.map(drop)
+        self.call("create the machine", words, self.boot_deadline)
+            .await
+            .map(drop)
     }
 
     async fn start(&self, name: &str) -> Result<()> {
-        self.call("start the machine", self.words("start", name), self.boot_deadline).await.map(drop)
+        self.call(
+            "start the machine",
+            self.words("start", name),
+            self.boot_deadline,
+        )
+        .await
+        .map(drop)
     }
 
     async fn launch(&self, name: &str, argv: &[String]) -> Result<()> {
         let mut words = self.words("exec", name);
         words.extend(["--detach".into(), "--".into()]);
         words.extend(argv.iter().map(OsString::from));
-        self.call("start the program in the guest", words, self.boot_deadline).await.map(drop)
+        self.call("start the program in the guest", words, self.boot_deadline)
+            .await
+            .map(drop)
     }
 
     async fn delete(&self, name: &str) -> Result<()> {
@@ -198,16 +262,34 @@ impl Smolvm for Cli {
 
     async fn machines(&self) -> Result<Vec<(String, bool)>> {
         let op = "list machines";
-        let words = ["ls".into(), "--state-dir".into(), self.state.clone().into(), "--json".into()].into();
+        let words = [
+            "ls".into(),
+            "--state-dir".into(),
+            self.state.clone().into(),
+            "--json".into(),
+        ]
+        .into();
         let text = self.call(op, words, SHORT).await?;
-        let value: serde_json::Value = serde_json::from_slice(&text)
-            .map_err(|error| SandboxError::provider(op, format!("smolvm printed something else than JSON: {error}"), None))?;
-        let all = value.as_array().or_else(|| value.get("machines")?.as_array()).cloned().unwrap_or_default();
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| {
+            SandboxError::provider(
+                op,
+                format!("smolvm printed something else than JSON: {error}"),
+                None,
+            )
+        })?;
+        let all = value
+            .as_array()
+            .or_else(|| value.get("machines")?.as_array())
+            .cloned()
+            .unwrap_or_default();
         Ok(all
             .iter()
             .filter_map(|machine| {
                 let name = machine.get("name")?.as_str()?.to_owned();
-                Some((name, machine.get("state").and_then(|state| state.as_str()) == Some("running")))
+                Some((
+                    name,
+                    machine.get("state").and_then(|state| state.as_str()) == Some("running"),
+                ))
             })
             .collect())
     }
@@ -215,7 +297,12 @@ impl Smolvm for Cli {
 
 /// The words of `machine create` behind the name. Nothing in here is secret: the host's process list shows it.
 fn arguments(spec: &Spec) -> Vec<OsString> {
-    let mut words: Vec<OsString> = vec!["--cpus".into(), spec.cpus.to_string().into(), "--mem".into(), spec.memory_mib.to_string().into()];
+    let mut words: Vec<OsString> = vec![
+        "--cpus".into(),
+        spec.cpus.to_string().into(),
+        "--mem".into(),
+        spec.memory_mib.to_string().into(),
+    ];
     let mut pair = |flag: &str, value: OsString| words.extend([flag.into(), value]);
     if let Some(gib) = spec.storage_gib {
         pair("--storage", gib.to_string().into());
@@ -262,28 +349,52 @@ mod tests {
             workload: vec!["/bin/w".into(), "--x".into()],
             ..Spec::default()
         };
-        let words: Vec<_> = arguments(&spec).iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let words: Vec<_> = arguments(&spec)
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
         assert_eq!(
             words.join(" "),
             "--cpus 2 --mem 1024 --storage 4 --image ./a.tar --volume /data/x:/workspace:ro --expose-socket /run/s -- /bin/w --x"
         );
-        let open = Spec { open_network: true, ..Spec::default() };
+        let open = Spec {
+            open_network: true,
+            ..Spec::default()
+        };
         assert!(arguments(&open).contains(&"--net".into()));
-        assert!(!arguments(&spec).contains(&"--net".into()), "no network card unless asked for");
+        assert!(
+            !arguments(&spec).contains(&"--net".into()),
+            "no network card unless asked for"
+        );
     }
 
     #[test]
     fn failures_are_told_by_code_or_by_the_last_lines() {
         for (stderr, code, message) in [
-            ("noise\n{\"error\":{\"code\":\"CONFLICT\",\"message\":\"exists\"}}\n", "CONFLICT", "exists"),
+            (
+                "noise\n{\"error\":{\"code\":\"CONFLICT\",\"message\":\"exists\"}}\n",
+                "CONFLICT",
+                "exists",
+            ),
             ("a\nb\n\nc\nd\n", "UNKNOWN", "b; c; d"),
             ("", "UNKNOWN", ""),
             ("{\"error\":\"x\"}", "UNKNOWN", "{\"error\":\"x\"}"),
         ] {
             let failure = Failure::parse(stderr.as_bytes());
-            assert_eq!((failure.code.as_str(), failure.message.as_str()), (code, message), "{stderr:?}");
+            assert_eq!(
+                (failure.code.as_str(), failure.message.as_str()),
+                (code, message),
+                "{stderr:?}"
+            );
         }
-        let kvm = Failure { code: "KVM_UNAVAILABLE".into(), message: "no".into() }.into_error("start");
-        assert!(matches!(kvm, SandboxError::IsolationUnavailable { .. }), "{kvm}");
+        let kvm = Failure {
+            code: "KVM_UNAVAILABLE".into(),
+            message: "no".into(),
+        }
+        .into_error("start");
+        assert!(
+            matches!(kvm, SandboxError::IsolationUnavailable { .. }),
+            "{kvm}"
+        );
     }
 }

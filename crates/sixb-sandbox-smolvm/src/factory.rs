@@ -1,12 +1,6 @@
 //! Makes sandboxes that are microVMs.
 
-use std::{
-    fmt,
-    net::SocketAddr,
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sixb_sandbox::{
@@ -55,7 +49,9 @@ impl Default for SmolvmSandboxFactory {
     fn default() -> Self {
         Self {
             defaults: CreateOptions::default(),
-            state: user_folder("XDG_STATE_HOME", ".local/state").unwrap_or_else(std::env::temp_dir).join("sixb"),
+            state: user_folder("XDG_STATE_HOME", ".local/state")
+                .unwrap_or_else(std::env::temp_dir)
+                .join("sixb"),
             installation: None,
             image: Image::default(),
             cpus: 2,
@@ -72,7 +68,11 @@ impl Default for SmolvmSandboxFactory {
 
 /// The folder that `variable` names, else one below the home folder.
 pub(crate) fn user_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(below_home)))
 }
 
@@ -186,10 +186,12 @@ impl SmolvmSandboxFactory {
             for finding in self.findings().await {
                 finding.check()?;
             }
-            let engine = self.engine().ok_or_else(|| SandboxError::IsolationUnavailable {
-                what: "smolvm is not installed".into(),
-                remedy: "sixb sandbox install smolvm".into(),
-            })?;
+            let engine = self
+                .engine()
+                .ok_or_else(|| SandboxError::IsolationUnavailable {
+                    what: "smolvm is not installed".into(),
+                    remedy: "sixb sandbox install smolvm".into(),
+                })?;
             let state = self.smolvm_state();
             let folder = state.clone();
             tokio::task::spawn_blocking(move || lease::own_folder(&folder))
@@ -198,7 +200,9 @@ impl SmolvmSandboxFactory {
                 .map_err(|error| SandboxError::io("make the state folder", error))?;
             preflight::probe(&*engine, &state).await?;
             match self.sweep_with(&*engine).await {
-                Ok(swept) if !swept.is_empty() => tracing::info!(?swept, "removed machines of dead owners"),
+                Ok(swept) if !swept.is_empty() => {
+                    tracing::info!(?swept, "removed machines of dead owners")
+                }
                 Ok(_) => {}
                 Err(error) => tracing::warn!(%error, "machines of dead owners were not removed"),
             }
@@ -219,7 +223,9 @@ impl SmolvmSandboxFactory {
         let mut swept = Vec::new();
         for found in self.leases_found().await? {
             // Holding the lease while removing: two sweeps do not meet.
-            let Some(leavings) = found.leavings else { continue };
+            let Some(leavings) = found.leavings else {
+                continue;
+            };
             engine.delete(&found.id).await?;
             tokio::task::spawn_blocking(move || leavings.remove())
                 .await
@@ -254,11 +260,14 @@ impl SandboxFactory for SmolvmSandboxFactory {
     async fn create(&self, options: CreateOptions) -> Result<Arc<dyn Sandbox>> {
         let cancel = options.cancel.clone();
         if cancel.is_cancelled() {
-            return Err(SandboxError::Cancelled { op: "create the sandbox" });
+            return Err(SandboxError::Cancelled {
+                op: "create the sandbox",
+            });
         }
         // In a task of its own: a caller that goes away leaves a sandbox that is dropped, and so removed, once it is made.
         let made = tokio::spawn(make::make(self.clone(), options)).await;
-        let sandbox = made.map_err(|error| SandboxError::provider("create the sandbox", error, None))??;
+        let sandbox =
+            made.map_err(|error| SandboxError::provider("create the sandbox", error, None))??;
         Ok(Arc::new(sandbox))
     }
 
@@ -270,7 +279,11 @@ impl SandboxFactory for SmolvmSandboxFactory {
         if output?.success() {
             return Ok(capabilities);
         }
-        Err(SandboxError::provider("probe", "the program `true` did not run in a trial machine", None))
+        Err(SandboxError::provider(
+            "probe",
+            "the program `true` did not run in a trial machine",
+            None,
+        ))
     }
 
     async fn list(&self) -> Result<Vec<SandboxRecord>> {
@@ -278,16 +291,29 @@ impl SandboxFactory for SmolvmSandboxFactory {
         let running: Vec<String> = match (found.is_empty(), self.engine()) {
             (false, Some(engine)) => {
                 let machines = engine.machines().await?.into_iter();
-                machines.filter(|(_, running)| *running).map(|(name, _)| name).collect()
+                machines
+                    .filter(|(_, running)| *running)
+                    .map(|(name, _)| name)
+                    .collect()
             }
             _ => Vec::new(),
         };
         Ok(found
             .into_iter()
             .map(|found| {
-                let (pid, created) = found.content.as_ref().map_or((0, 0), |content| (content.owner_pid, content.created_at));
+                let (pid, created) = found
+                    .content
+                    .as_ref()
+                    .map_or((0, 0), |content| (content.owner_pid, content.created_at));
                 let runs = running.contains(&found.id);
-                SandboxRecord::new(found.id, PROVIDER, pid, found.leavings.is_none(), runs, created)
+                SandboxRecord::new(
+                    found.id,
+                    PROVIDER,
+                    pid,
+                    found.leavings.is_none(),
+                    runs,
+                    created,
+                )
             })
             .collect())
     }
@@ -298,10 +324,13 @@ impl SandboxFactory for SmolvmSandboxFactory {
             return Ok(Vec::new());
         }
         drop(found);
-        let engine = self.engine().ok_or_else(|| SandboxError::IsolationUnavailable {
-            what: "smolvm is gone, and with it the way to remove machines of dead owners".into(),
-            remedy: "sixb sandbox install smolvm".into(),
-        })?;
+        let engine = self
+            .engine()
+            .ok_or_else(|| SandboxError::IsolationUnavailable {
+                what: "smolvm is gone, and with it the way to remove machines of dead owners"
+                    .into(),
+                remedy: "sixb sandbox install smolvm".into(),
+            })?;
         self.sweep_with(&*engine).await
     }
 }

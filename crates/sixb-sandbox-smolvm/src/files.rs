@@ -27,7 +27,10 @@ pub(crate) async fn write(link: &Link, file: FileWrite) -> Result<()> {
     const OP: &str = "write a file";
     let path = file.path;
     let mut talk = link
-        .ask(wire::WRITE, &[path.as_bytes(), (file.mode & 0o777).to_string().as_bytes()])
+        .ask(
+            wire::WRITE,
+            &[path.as_bytes(), (file.mode & 0o777).to_string().as_bytes()],
+        )
         .await
         .map_err(failed(OP))?;
     taken(&mut talk, &path).await?;
@@ -35,11 +38,19 @@ pub(crate) async fn write(link: &Link, file: FileWrite) -> Result<()> {
         FileContents::Bytes(bytes) => send(&mut talk, &path, &bytes).await?,
         FileContents::Stream(mut chunks) => {
             while let Some(chunk) = chunks.next().await {
-                let bytes = chunk.map_err(|error| SandboxError::io("read the contents of a file to write", error))?;
+                let bytes = chunk.map_err(|error| {
+                    SandboxError::io("read the contents of a file to write", error)
+                })?;
                 send(&mut talk, &path, &bytes).await?;
             }
         }
-        _ => return Err(SandboxError::provider(OP, "this kind of contents is not known to the smolvm sandbox", None)),
+        _ => {
+            return Err(SandboxError::provider(
+                OP,
+                "this kind of contents is not known to the smolvm sandbox",
+                None,
+            ));
+        }
     }
     talk.to.send(wire::OK, &[]).await.map_err(failed(OP))?;
     taken(&mut talk, &path).await
@@ -64,13 +75,19 @@ async fn taken(talk: &mut Conversation, path: &SandboxPath) -> Result<()> {
 
 pub(crate) async fn read_range(link: &Link, path: &SandboxPath, range: ByteRange) -> Result<Bytes> {
     const OP: &str = "read a file";
-    let fields = [path.as_bytes().to_vec(), range.offset.to_string().into_bytes(), range.len.to_string().into_bytes()];
+    let fields = [
+        path.as_bytes().to_vec(),
+        range.offset.to_string().into_bytes(),
+        range.len.to_string().into_bytes(),
+    ];
     let mut talk = link.ask(wire::READ, &fields).await.map_err(failed(OP))?;
     let mut bytes = BytesMut::new();
     loop {
         match talk.answer(OP, path).await? {
             (wire::OK, _) => return Ok(bytes.freeze()),
-            (wire::DATA, piece) if bytes.len() + piece.len() <= range.len => bytes.extend_from_slice(&piece),
+            (wire::DATA, piece) if bytes.len() + piece.len() <= range.len => {
+                bytes.extend_from_slice(&piece)
+            }
             _ => return Err(broken(OP)),
         }
     }
@@ -78,7 +95,10 @@ pub(crate) async fn read_range(link: &Link, path: &SandboxPath, range: ByteRange
 
 pub(crate) async fn stat(link: &Link, path: &SandboxPath) -> Result<FileStat> {
     const OP: &str = "describe a file";
-    let mut talk = link.ask(wire::STAT, &[path.as_bytes()]).await.map_err(failed(OP))?;
+    let mut talk = link
+        .ask(wire::STAT, &[path.as_bytes()])
+        .await
+        .map_err(failed(OP))?;
     match talk.answer(OP, path).await? {
         (wire::OK, payload) => {
             let fields = wire::unpack(&payload).map_err(failed(OP))?;
@@ -89,30 +109,54 @@ pub(crate) async fn stat(link: &Link, path: &SandboxPath) -> Result<FileStat> {
 }
 
 fn describe(fields: &[Vec<u8>]) -> Option<FileStat> {
-    let [name, size, mode, seconds, nanos, version] = fields else { return None };
+    let [name, size, mode, seconds, nanos, version] = fields else {
+        return None;
+    };
     let number = |field: &[u8]| wire::number(field).ok();
     Some(FileStat::new(
         kind(std::str::from_utf8(name).ok()?),
         number(size)?,
         u32::try_from(number(mode)?).ok()? & 0o7777,
-        Duration::new(number(seconds)?, u32::try_from(number(nanos)?).ok()?.min(999_999_999)),
+        Duration::new(
+            number(seconds)?,
+            u32::try_from(number(nanos)?).ok()?.min(999_999_999),
+        ),
         number(version)?,
     ))
 }
 
-pub(crate) async fn list(link: &Link, path: &SandboxPath, options: ListOptions) -> Result<Vec<DirEntry>> {
+pub(crate) async fn list(
+    link: &Link,
+    path: &SandboxPath,
+    options: ListOptions,
+) -> Result<Vec<DirEntry>> {
     let depth = if options.recursive { "all" } else { "one" };
     let mut entries = Vec::new();
-    walk(link, path, [depth, "everything"], options.limit, &[], |entry| entries.push(entry)).await?;
+    walk(
+        link,
+        path,
+        [depth, "everything"],
+        options.limit,
+        &[],
+        |entry| entries.push(entry),
+    )
+    .await?;
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(entries)
 }
 
 pub(crate) async fn snapshot(link: &Link, options: &SnapshotOptions) -> Result<Snapshot> {
     let mut files = BTreeMap::new();
-    walk(link, &SandboxPath::root(), ["all", "files"], options.limit, &options.skip, |entry| {
-        files.insert(entry.path, entry.stat);
-    })
+    walk(
+        link,
+        &SandboxPath::root(),
+        ["all", "files"],
+        options.limit,
+        &options.skip,
+        |entry| {
+            files.insert(entry.path, entry.stat);
+        },
+    )
     .await?;
     Ok(Snapshot::new(files))
 }
@@ -127,7 +171,12 @@ async fn walk(
 ) -> Result<()> {
     const OP: &str = "list files";
     let limit_text = limit.to_string();
-    let mut fields = vec![path.as_bytes(), how[0].as_bytes(), how[1].as_bytes(), limit_text.as_bytes()];
+    let mut fields = vec![
+        path.as_bytes(),
+        how[0].as_bytes(),
+        how[1].as_bytes(),
+        limit_text.as_bytes(),
+    ];
     fields.extend(skip.iter().map(|name| name.as_bytes()));
     let mut talk = link.ask(wire::LIST, &fields).await.map_err(failed(OP))?;
     let mut count = 0;
@@ -139,10 +188,17 @@ async fn walk(
         };
         for entry in wire::unpack(&payload).map_err(failed(OP))?.chunks(7) {
             count += 1;
-            let (Some((name, fields)), true) = (entry.split_first(), count <= limit) else { return Err(broken(OP)) };
+            let (Some((name, fields)), true) = (entry.split_first(), count <= limit) else {
+                return Err(broken(OP));
+            };
             // A name that is no path of ours is none of Linux either: the guest made it up.
-            let Ok(path) = SandboxPath::parse(name) else { continue };
-            each(DirEntry::new(path, describe(fields).ok_or_else(|| broken(OP))?));
+            let Ok(path) = SandboxPath::parse(name) else {
+                continue;
+            };
+            each(DirEntry::new(
+                path,
+                describe(fields).ok_or_else(|| broken(OP))?,
+            ));
         }
     }
 }
@@ -156,14 +212,21 @@ pub(crate) async fn remove(link: &Link, path: &SandboxPath) -> Result<()> {
             reason: "is the working directory itself: remove what is in it".into(),
         });
     }
-    let mut talk = link.ask(wire::REMOVE, &[path.as_bytes()]).await.map_err(failed(OP))?;
+    let mut talk = link
+        .ask(wire::REMOVE, &[path.as_bytes()])
+        .await
+        .map_err(failed(OP))?;
     match talk.answer(OP, path).await? {
         (wire::OK, _) => Ok(()),
         _ => Err(broken(OP)),
     }
 }
 
-pub(crate) async fn seek_line(link: &Link, path: &SandboxPath, seek: SeekLine) -> Result<LinePosition> {
+pub(crate) async fn seek_line(
+    link: &Link,
+    path: &SandboxPath,
+    seek: SeekLine,
+) -> Result<LinePosition> {
     const OP: &str = "find a line";
     let fields = [
         path.as_bytes().to_vec(),
@@ -172,9 +235,13 @@ pub(crate) async fn seek_line(link: &Link, path: &SandboxPath, seek: SeekLine) -
         seek.from.1.to_string().into_bytes(),
     ];
     let mut talk = link.ask(wire::SEEK, &fields).await.map_err(failed(OP))?;
-    let (wire::OK, payload) = talk.answer(OP, path).await? else { return Err(broken(OP)) };
+    let (wire::OK, payload) = talk.answer(OP, path).await? else {
+        return Err(broken(OP));
+    };
     let fields = wire::unpack(&payload).map_err(failed(OP))?;
-    let [what, value] = fields.as_slice() else { return Err(broken(OP)) };
+    let [what, value] = fields.as_slice() else {
+        return Err(broken(OP));
+    };
     let value = wire::number(value).map_err(failed(OP))?;
     match what.as_slice() {
         b"at" => Ok(LinePosition::At { offset: value }),

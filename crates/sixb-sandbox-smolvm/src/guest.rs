@@ -26,14 +26,19 @@ pub(crate) fn lay_out(state: &Path) -> Result<PathBuf> {
         });
     }
     let digest = Sha256::digest(PROGRAM);
-    let name = digest[..6].iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    let name = digest[..6]
+        .iter()
+        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let folder = state.join("guest").join(name);
     let lay_out = || -> io::Result<()> {
         let program = folder.join(FILE);
         if fs::metadata(&program).is_ok_and(|found| found.len() == PROGRAM.len() as u64) {
             return Ok(());
         }
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)?;
         // Beside it and renamed: another process may lay it out at the same time.
         let draft = folder.join(format!(".{FILE}-{}", std::process::id()));
         fs::write(&draft, PROGRAM)?;

@@ -24,7 +24,10 @@ impl FromStr for Image {
 
     /// `agent`, `bare`, a path (begins with `/` or `.`, or ends like an archive), else a registry reference.
     fn from_str(text: &str) -> Result<Self> {
-        let is_path = text.starts_with(['/', '.']) || [".tar", ".tar.gz", ".tgz"].iter().any(|end| text.ends_with(end));
+        let is_path = text.starts_with(['/', '.'])
+            || [".tar", ".tar.gz", ".tgz"]
+                .iter()
+                .any(|end| text.ends_with(end));
         match text {
             "agent" => Ok(Self::Agent),
             "bare" => Ok(Self::Bare),
@@ -52,7 +55,8 @@ impl fmt::Display for Image {
 
 /// `${XDG_CACHE_HOME:-~/.cache}/sixb/smolvm/agent-image`: an unpacked root file system.
 pub fn agent_image_folder() -> Option<PathBuf> {
-    crate::factory::user_folder("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("sixb/smolvm/agent-image"))
+    crate::factory::user_folder("XDG_CACHE_HOME", ".cache")
+        .map(|folder| folder.join("sixb/smolvm/agent-image"))
 }
 
 /// smolvm's program in a root file system that machines boot from.
@@ -96,7 +100,8 @@ impl Image {
                 path.clone()
             }
         };
-        let absolute = std::path::absolute(&path).map_err(|error| SandboxError::io("find the image", error))?;
+        let absolute = std::path::absolute(&path)
+            .map_err(|error| SandboxError::io("find the image", error))?;
         if absolute.join(AGENT).is_file() {
             return Ok(Source::Root(absolute));
         }
@@ -105,10 +110,17 @@ impl Image {
 
     /// The host that the image is pulled from.
     pub(crate) fn registry_host(&self) -> Option<String> {
-        let Self::Registry(reference) = self else { return None };
+        let Self::Registry(reference) = self else {
+            return None;
+        };
         let first = reference.split('/').next().unwrap_or_default();
-        let is_host = reference.contains('/') && (first.contains(['.', ':']) || first == "localhost");
-        Some(if is_host { first.split(':').next().unwrap_or(first).to_owned() } else { "docker.io".to_owned() })
+        let is_host =
+            reference.contains('/') && (first.contains(['.', ':']) || first == "localhost");
+        Some(if is_host {
+            first.split(':').next().unwrap_or(first).to_owned()
+        } else {
+            "docker.io".to_owned()
+        })
     }
 }
 
@@ -124,9 +136,21 @@ mod tests {
             ("./rootfs", Image::Path("./rootfs".into()), None),
             ("/x/y.tgz", Image::Path("/x/y.tgz".into()), None),
             ("app.tar", Image::Path("app.tar".into()), None),
-            ("debian:12", Image::Registry("debian:12".into()), Some("docker.io")),
-            ("ghcr.io/o/n:1", Image::Registry("ghcr.io/o/n:1".into()), Some("ghcr.io")),
-            ("localhost:5000/n", Image::Registry("localhost:5000/n".into()), Some("localhost")),
+            (
+                "debian:12",
+                Image::Registry("debian:12".into()),
+                Some("docker.io"),
+            ),
+            (
+                "ghcr.io/o/n:1",
+                Image::Registry("ghcr.io/o/n:1".into()),
+                Some("ghcr.io"),
+            ),
+            (
+                "localhost:5000/n",
+                Image::Registry("localhost:5000/n".into()),
+                Some("localhost"),
+            ),
         ] {
             let image: Image = text.parse().expect(text);
             assert_eq!((image.registry_host().as_deref(), image), (host, expect));

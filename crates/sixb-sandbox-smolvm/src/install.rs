@@ -47,11 +47,15 @@ impl Installation {
 
     /// The one that [`install`] made, else the one on `PATH`.
     pub fn find() -> Option<Self> {
-        let installed = data_folder().map(|folder| folder.join(VERSION).join(PROGRAM)).filter(|program| program.is_file());
+        let installed = data_folder()
+            .map(|folder| folder.join(VERSION).join(PROGRAM))
+            .filter(|program| program.is_file());
         installed
             .or_else(|| {
                 let path = std::env::var_os("PATH")?;
-                std::env::split_paths(&path).map(|folder| folder.join(PROGRAM)).find(|program| program.is_file())
+                std::env::split_paths(&path)
+                    .map(|folder| folder.join(PROGRAM))
+                    .find(|program| program.is_file())
             })
             .map(Self::at)
     }
@@ -62,7 +66,11 @@ impl Installation {
             all.push(("SMOLVM_LIB_DIR", folder.clone().into()));
         }
         if let Some(rootfs) = &self.rootfs {
-            let name = if rootfs.is_dir() { "SMOLVM_AGENT_ROOTFS" } else { "SMOLVM_AGENT_ROOTFS_TAR" };
+            let name = if rootfs.is_dir() {
+                "SMOLVM_AGENT_ROOTFS"
+            } else {
+                "SMOLVM_AGENT_ROOTFS_TAR"
+            };
             all.push((name, rootfs.clone().into()));
         }
         all
@@ -71,7 +79,8 @@ impl Installation {
 
 /// `${XDG_DATA_HOME:-~/.local/share}/sixb/smolvm`.
 fn data_folder() -> Option<PathBuf> {
-    crate::factory::user_folder("XDG_DATA_HOME", ".local/share").map(|folder| folder.join("sixb/smolvm"))
+    crate::factory::user_folder("XDG_DATA_HOME", ".local/share")
+        .map(|folder| folder.join("sixb/smolvm"))
 }
 
 /// Downloads smolvm with `pip` (its settings and index are the user's own), checks it, and unpacks it into the user's data
@@ -83,8 +92,14 @@ fn data_folder() -> Option<PathBuf> {
 pub fn install(mut progress: impl FnMut(&str)) -> Result<Installation> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return Err(SandboxError::IsolationUnavailable {
-            what: format!("smolvm is pinned for Linux on x86_64, and this is {} on {}", std::env::consts::OS, std::env::consts::ARCH),
-            remedy: "Install smolvm by hand and give its path to the factory (`bin`), or put it on PATH".into(),
+            what: format!(
+                "smolvm is pinned for Linux on x86_64, and this is {} on {}",
+                std::env::consts::OS,
+                std::env::consts::ARCH
+            ),
+            remedy:
+                "Install smolvm by hand and give its path to the factory (`bin`), or put it on PATH"
+                    .into(),
         });
     }
     let data = data_folder().ok_or_else(|| SandboxError::InvalidInput {
@@ -94,7 +109,10 @@ pub fn install(mut progress: impl FnMut(&str)) -> Result<Installation> {
     })?;
     let target = data.join(VERSION);
     if target.join(PROGRAM).is_file() {
-        progress(&format!("smolvm {VERSION} is installed in {}", target.display()));
+        progress(&format!(
+            "smolvm {VERSION} is installed in {}",
+            target.display()
+        ));
         return Ok(Installation::at(target.join(PROGRAM)));
     }
     let failed = |error: io::Error| SandboxError::io("install smolvm", error);
@@ -102,7 +120,19 @@ pub fn install(mut progress: impl FnMut(&str)) -> Result<Installation> {
     let _remove = RemoveOnDrop(draft.clone());
     fs::create_dir_all(&draft).map_err(failed)?;
     progress(&format!("downloading {PACKAGE} {VERSION} with pip (44 MB)"));
-    run(Command::new("python3").args(["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--quiet", "--dest"]).arg(&draft).arg(format!("{PACKAGE}=={VERSION}")))?;
+    run(Command::new("python3")
+        .args([
+            "-m",
+            "pip",
+            "download",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--disable-pip-version-check",
+            "--quiet",
+            "--dest",
+        ])
+        .arg(&draft)
+        .arg(format!("{PACKAGE}=={VERSION}")))?;
     let wheel = fs::read_dir(&draft)
         .map_err(failed)?
         .flatten()
@@ -112,7 +142,10 @@ pub fn install(mut progress: impl FnMut(&str)) -> Result<Installation> {
     progress("checking its SHA-256");
     check_digest(&wheel, SHA256_X86_64)?;
     progress("unpacking");
-    run(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&draft))?;
+    run(Command::new("python3")
+        .args(["-m", "zipfile", "-e"])
+        .arg(&wheel)
+        .arg(&draft))?;
     fs::remove_file(&wheel).map_err(failed)?;
     let folder = draft.join("smol");
     fs::hard_link(folder.join(IN_WHEEL), folder.join(PROGRAM)).map_err(failed)?;
@@ -120,16 +153,23 @@ pub fn install(mut progress: impl FnMut(&str)) -> Result<Installation> {
     fs::set_permissions(folder.join(PROGRAM), executable).map_err(failed)?;
     for name in ["overlay-template.ext4", "storage-template.ext4"] {
         // Without the templates smolvm makes file systems with mkfs.ext4, which not every machine has.
-        let expanded = run(Command::new("zstd").args(["-d", "-q", "--sparse", "--rm"]).arg(folder.join(format!("{name}.zst"))));
+        let expanded = run(Command::new("zstd")
+            .args(["-d", "-q", "--sparse", "--rm"])
+            .arg(folder.join(format!("{name}.zst"))));
         if let Err(error) = expanded {
-            progress(&format!("{name} is left packed ({error}); `mkfs.ext4` is then needed to start machines"));
+            progress(&format!(
+                "{name} is left packed ({error}); `mkfs.ext4` is then needed to start machines"
+            ));
         }
     }
     match fs::rename(&folder, &target) {
         Err(_) if target.join(PROGRAM).is_file() => {}
         result => result.map_err(failed)?,
     }
-    progress(&format!("smolvm {VERSION} is installed in {}", target.display()));
+    progress(&format!(
+        "smolvm {VERSION} is installed in {}",
+        target.display()
+    ));
     Ok(Installation::at(target.join(PROGRAM)))
 }
 
@@ -143,13 +183,29 @@ impl Drop for RemoveOnDrop {
 
 fn run(command: &mut Command) -> Result<()> {
     let shown = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|error| SandboxError::provider("install smolvm", format!("{shown} does not start: {error}"), None))?;
+    let output = command.output().map_err(|error| {
+        SandboxError::provider(
+            "install smolvm",
+            format!("{shown} does not start: {error}"),
+            None,
+        )
+    })?;
     if output.status.success() {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    Err(SandboxError::provider("install smolvm", format!("{shown} failed: {}", lines[lines.len().saturating_sub(3)..].join("; ")), None))
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    Err(SandboxError::provider(
+        "install smolvm",
+        format!(
+            "{shown} failed: {}",
+            lines[lines.len().saturating_sub(3)..].join("; ")
+        ),
+        None,
+    ))
 }
 
 fn check_digest(file: &Path, expect: &str) -> Result<()> {
@@ -163,11 +219,16 @@ fn check_digest(file: &Path, expect: &str) -> Result<()> {
             read => digest.update(&bytes[..read]),
         }
     }
-    let found = digest.finalize().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    let found = digest
+        .finalize()
+        .iter()
+        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     if found != expect {
         return Err(SandboxError::provider(
             "check the download",
-            format!("its SHA-256 is {found}, not {expect}: the package index gave another file; nothing was installed"),
+            format!(
+                "its SHA-256 is {found}, not {expect}: the package index gave another file; nothing was installed"
+            ),
             None,
         ));
     }
@@ -186,7 +247,11 @@ mod tests {
         for name in ["libkrun.so", "agent-rootfs.tar.zst"] {
             fs::write(folder.path().join(name), "").expect("file");
         }
-        let names: Vec<_> = Installation::at(&program).environment().into_iter().map(|(name, _)| name).collect();
+        let names: Vec<_> = Installation::at(&program)
+            .environment()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
         assert_eq!(names, ["SMOLVM_LIB_DIR", "SMOLVM_AGENT_ROOTFS_TAR"]);
     }
 
@@ -197,7 +262,12 @@ mod tests {
         fs::write(&file, "abc").expect("file");
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         check_digest(&file, abc).expect("the same");
-        let error = check_digest(&file, SHA256_X86_64).expect_err("another").to_string();
-        assert!(error.contains(abc) && error.contains(SHA256_X86_64), "{error}");
+        let error = check_digest(&file, SHA256_X86_64)
+            .expect_err("another")
+            .to_string();
+        assert!(
+            error.contains(abc) && error.contains(SHA256_X86_64),
+            "{error}"
+        );
     }
 }

@@ -51,11 +51,17 @@ impl Leavings {
 
 /// Makes a folder for this user alone. One that another user laid ready would let that user look in.
 pub(crate) fn own_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
     if fs::metadata(folder)?.uid() != fs::metadata("/proc/self")?.uid() {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("{} belongs to another user: name another state directory", folder.display()),
+            format!(
+                "{} belongs to another user: name another state directory",
+                folder.display()
+            ),
         ));
     }
     Ok(())
@@ -68,9 +74,16 @@ impl Lease {
         // Made under another name and renamed once it is locked: no sweep ever sees it without an owner.
         let making = leases.join(format!(".new-{id}"));
         DirBuilder::new().mode(0o700).create(&making)?;
-        let file = OpenOptions::new().create_new(true).read(true).write(true).mode(0o600).open(making.join(LEASE))?;
+        let file = OpenOptions::new()
+            .create_new(true)
+            .read(true)
+            .write(true)
+            .mode(0o600)
+            .open(making.join(LEASE))?;
         file.lock()?;
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
         let content = Content {
             owner_pid: std::process::id(),
             created_at: now.as_secs(),
@@ -90,7 +103,11 @@ impl Lease {
 
     /// Hands the folder over for removal; `None` when that was done before.
     pub(crate) fn take_folder(&self) -> Option<Leavings> {
-        let lock = self.file.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let lock = self
+            .file
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()?;
         Some(Leavings {
             folder: self.folder.clone(),
             _lock: lock,
@@ -116,16 +133,24 @@ pub(crate) fn found(leases: &Path) -> io::Result<Vec<Found>> {
     let mut all = Vec::new();
     for entry in entries {
         let entry = entry?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
         let id = name.strip_prefix(".new-").unwrap_or(&name).to_owned();
         // Only what this crate names is ever touched.
         if !id.starts_with(PREFIX) || !entry.file_type()?.is_dir() {
             continue;
         }
         let folder = entry.path();
-        let (lock, content) = match OpenOptions::new().read(true).write(true).open(folder.join(LEASE)) {
+        let (lock, content) = match OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(folder.join(LEASE))
+        {
             Ok(file) => {
-                let content = io::read_to_string(&file).ok().and_then(|text| serde_json::from_str(&text).ok());
+                let content = io::read_to_string(&file)
+                    .ok()
+                    .and_then(|text| serde_json::from_str(&text).ok());
                 match file.try_lock() {
                     Ok(()) => (Some(file), content),
                     Err(TryLockError::WouldBlock | TryLockError::Error(_)) => (None, content),
@@ -143,7 +168,10 @@ pub(crate) fn found(leases: &Path) -> io::Result<Vec<Found>> {
         all.push(Found {
             id,
             content,
-            leavings: lock.map(|lock| Leavings { folder, _lock: lock }),
+            leavings: lock.map(|lock| Leavings {
+                folder,
+                _lock: lock,
+            }),
         });
     }
     all.sort_by(|a, b| a.id.cmp(&b.id));
@@ -152,7 +180,10 @@ pub(crate) fn found(leases: &Path) -> io::Result<Vec<Found>> {
 
 fn age(folder: &Path) -> Duration {
     let modified = fs::metadata(folder).and_then(|metadata| metadata.modified());
-    modified.ok().and_then(|modified| modified.elapsed().ok()).unwrap_or_default()
+    modified
+        .ok()
+        .and_then(|modified| modified.elapsed().ok())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -166,8 +197,17 @@ mod tests {
         assert!(found(state.path()).expect("found")[0].leavings.is_none());
         drop(lease);
         let dead = found(state.path()).expect("found").remove(0);
-        assert_eq!((dead.id.as_str(), dead.content.map(|content| content.owner_pid)), ("sixb-1-a", Some(std::process::id())));
-        dead.leavings.expect("nobody holds it").remove().expect("removed");
+        assert_eq!(
+            (
+                dead.id.as_str(),
+                dead.content.map(|content| content.owner_pid)
+            ),
+            ("sixb-1-a", Some(std::process::id()))
+        );
+        dead.leavings
+            .expect("nobody holds it")
+            .remove()
+            .expect("removed");
         assert!(found(state.path()).expect("found").is_empty());
     }
 

@@ -1,10 +1,6 @@
 //! The host's end of the words in `guest/wire.rs`: one connection for each request, every length and wait bounded.
 
-use std::{
-    io,
-    path::PathBuf,
-    time::Duration,
-};
+use std::{io, path::PathBuf, time::Duration};
 
 use sixb_sandbox::{FileKind, Result, SandboxError, SandboxPath};
 use tokio::{
@@ -35,10 +31,17 @@ impl Link {
     }
 
     /// Begins a request.
-    pub(crate) async fn ask<T: AsRef<[u8]>>(&self, kind: u8, fields: &[T]) -> io::Result<Conversation> {
+    pub(crate) async fn ask<T: AsRef<[u8]>>(
+        &self,
+        kind: u8,
+        fields: &[T],
+    ) -> io::Result<Conversation> {
         let payload = wire::pack(fields);
         if payload.len() > wire::MAX_FRAME {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the request is larger than 4 MiB"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the request is larger than 4 MiB",
+            ));
         }
         let (from, to) = UnixStream::connect(&self.socket).await?.into_split();
         let mut to = Sender(to);
@@ -53,7 +56,13 @@ impl Link {
     pub(crate) async fn hello(&self) -> io::Result<()> {
         let mut talk = self.ask::<&[u8]>(wire::HELLO, &[]).await?;
         match talk.from.receive().await? {
-            (wire::OK, payload) if wire::unpack(&payload)?.first().is_some_and(|version| version == wire::VERSION.as_bytes()) => Ok(()),
+            (wire::OK, payload)
+                if wire::unpack(&payload)?
+                    .first()
+                    .is_some_and(|version| version == wire::VERSION.as_bytes()) =>
+            {
+                Ok(())
+            }
             _ => Err(wire::broken()),
         }
     }
@@ -92,7 +101,11 @@ impl Receiver {
 
 impl Conversation {
     /// The next frame of a file call; a failure that the guest tells becomes an error that names `path`.
-    pub(crate) async fn answer(&mut self, op: &'static str, path: &SandboxPath) -> Result<(u8, Vec<u8>)> {
+    pub(crate) async fn answer(
+        &mut self,
+        op: &'static str,
+        path: &SandboxPath,
+    ) -> Result<(u8, Vec<u8>)> {
         let frame = timeout(ANSWER, self.from.receive())
             .await
             .map_err(|_| SandboxError::Timeout { op, after: ANSWER })?
@@ -109,18 +122,41 @@ impl Conversation {
 
 /// What the guest says of a failure. Its words are shown, never believed.
 fn told(op: &'static str, path: &SandboxPath, fields: &[Vec<u8>]) -> SandboxError {
-    let text = |at: usize| fields.get(at).map(|field| String::from_utf8_lossy(field).into_owned()).unwrap_or_default();
+    let text = |at: usize| {
+        fields
+            .get(at)
+            .map(|field| String::from_utf8_lossy(field).into_owned())
+            .unwrap_or_default()
+    };
     let (name, detail) = (text(0), text(1));
     let path = path.to_string();
     let (first, second) = detail.split_once('/').unwrap_or((&detail, ""));
     match name.as_str() {
-        wire::error::NOT_FOUND => SandboxError::NotFound { what: "file", name: path },
-        wire::error::ESCAPE => SandboxError::PathEscape { path, reason: detail },
-        wire::error::KIND => SandboxError::WrongKind { path, found: kind(first), expected: kind(second) },
-        wire::error::DENIED => SandboxError::PermissionDenied {
-            path: if detail.contains("read-only") { format!("{path} (the working directory is read-only)") } else { path },
+        wire::error::NOT_FOUND => SandboxError::NotFound {
+            what: "file",
+            name: path,
         },
-        wire::error::LIMIT => SandboxError::LimitExceeded { what: first.to_owned(), limit: second.parse().unwrap_or(0), actual: None },
+        wire::error::ESCAPE => SandboxError::PathEscape {
+            path,
+            reason: detail,
+        },
+        wire::error::KIND => SandboxError::WrongKind {
+            path,
+            found: kind(first),
+            expected: kind(second),
+        },
+        wire::error::DENIED => SandboxError::PermissionDenied {
+            path: if detail.contains("read-only") {
+                format!("{path} (the working directory is read-only)")
+            } else {
+                path
+            },
+        },
+        wire::error::LIMIT => SandboxError::LimitExceeded {
+            what: first.to_owned(),
+            limit: second.parse().unwrap_or(0),
+            actual: None,
+        },
         _ => SandboxError::provider(op, format!("{path}: {detail}"), None),
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     image::Source,
     lease::{Lease, PREFIX},
     link::Link,
-    relay::{self, Relay},
+    relay::{self, Denials, Relay},
     sandbox::{Inner, SmolvmSandbox},
     wire,
 };
@@ -34,8 +34,27 @@ const OVERHEAD_MIB: u64 = 128;
 const LEAST_MIB: u64 = 256;
 /// Guest folders that a working directory may not cover.
 const RESERVED: &[&str] = &[
-    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/mnt", "/opt", "/oldroot", "/proc", "/root", "/run",
-    "/sbin", "/storage", "/sys", "/tmp", "/usr", "/var", guest::FOLDER,
+    "/",
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/home",
+    "/lib",
+    "/lib64",
+    "/mnt",
+    "/opt",
+    "/oldroot",
+    "/proc",
+    "/root",
+    "/run",
+    "/sbin",
+    "/storage",
+    "/sys",
+    "/tmp",
+    "/usr",
+    "/var",
+    guest::FOLDER,
 ];
 
 /// All that is decided before anything is made.
@@ -49,12 +68,25 @@ pub(crate) struct Plan {
 }
 
 /// Decides. Pure: what is wrong with the options is said here.
-pub(crate) fn plan(factory: &SmolvmSandboxFactory, options: &CreateOptions, name: &str) -> Result<Plan> {
-    let working_directory = guest_folder(options.working_directory.as_deref().unwrap_or(WORKING_DIRECTORY))?;
+pub(crate) fn plan(
+    factory: &SmolvmSandboxFactory,
+    options: &CreateOptions,
+    name: &str,
+) -> Result<Plan> {
+    let working_directory = guest_folder(
+        options
+            .working_directory
+            .as_deref()
+            .unwrap_or(WORKING_DIRECTORY),
+    )?;
     let limits = &options.limits;
     let support = support(limits)?;
     let (mut mounts, mut read_only) = (Vec::new(), false);
-    if let Some(Workspace::HostFolder { path, read_only: ro }) = &options.workspace {
+    if let Some(Workspace::HostFolder {
+        path,
+        read_only: ro,
+    }) = &options.workspace
+    {
         let shown = path.to_str().filter(|path| !path.contains(':')).ok_or_else(|| SandboxError::InvalidInput {
             field: "workspace",
             value: path.display().to_string(),
@@ -117,7 +149,11 @@ pub(crate) fn plan(factory: &SmolvmSandboxFactory, options: &CreateOptions, name
         if read_only { "ro" } else { "rw" }.into(),
         text(limits.memory_bytes.map(|bytes| bytes.to_string())),
         text(limits.pids.map(|count| count.to_string())),
-        text(limits.cpus.map(|cores| ((cores * 1000.0).ceil() as u64).max(1).to_string())),
+        text(
+            limits
+                .cpus
+                .map(|cores| ((cores * 1000.0).ceil() as u64).max(1).to_string()),
+        ),
     ];
     if let Some(relay) = &relay {
         serve.extend(relay.addresses());
@@ -139,7 +175,11 @@ pub(crate) fn plan(factory: &SmolvmSandboxFactory, options: &CreateOptions, name
         pull_hosts,
         mounts,
         socket: guest::SOCKET.into(),
-        workload: if image.is_some() { serve.clone() } else { Vec::new() },
+        workload: if image.is_some() {
+            serve.clone()
+        } else {
+            Vec::new()
+        },
         image,
     };
     Ok(Plan {
@@ -173,7 +213,11 @@ fn support(limits: &ResourceLimits) -> Result<LimitSupport> {
         )?;
     }
     let mut support = LimitSupport::default();
-    (support.memory, support.cpus, support.pids) = (Some(Enforcer::Vm), Some(Enforcer::Cgroup), Some(Enforcer::Cgroup));
+    (support.memory, support.cpus, support.pids) = (
+        Some(Enforcer::Vm),
+        Some(Enforcer::Cgroup),
+        Some(Enforcer::Cgroup),
+    );
     Ok(support)
 }
 
@@ -184,31 +228,53 @@ fn guest_folder(path: &str) -> Result<String> {
         value: path.to_owned(),
         reason: reason.to_owned(),
     };
-    let relative = path.strip_prefix('/').ok_or_else(|| invalid("is not an absolute guest path"))?;
-    let parts: Vec<&str> = relative.split('/').filter(|part| !part.is_empty()).collect();
-    if parts.iter().any(|part| matches!(*part, "." | "..") || part.contains(['\0', ':'])) {
-        return Err(invalid("holds `.`, `..`, a colon or a NUL: write the plain path"));
+    let relative = path
+        .strip_prefix('/')
+        .ok_or_else(|| invalid("is not an absolute guest path"))?;
+    let parts: Vec<&str> = relative
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .collect();
+    if parts
+        .iter()
+        .any(|part| matches!(*part, "." | "..") || part.contains(['\0', ':']))
+    {
+        return Err(invalid(
+            "holds `.`, `..`, a colon or a NUL: write the plain path",
+        ));
     }
     let normal = format!("/{}", parts.join("/"));
     let covered = RESERVED.contains(&normal.as_str())
-        || ["/proc/", "/dev/", "/etc/", "/sys/", "/usr/", "/opt/sixb/"].iter().any(|system| normal.starts_with(system));
+        || ["/proc/", "/dev/", "/etc/", "/sys/", "/usr/", "/opt/sixb/"]
+            .iter()
+            .any(|system| normal.starts_with(system));
     if covered {
-        return Err(invalid("would cover a system folder of the machine: use a path such as /workspace or /data"));
+        return Err(invalid(
+            "would cover a system folder of the machine: use a path such as /workspace or /data",
+        ));
     }
     Ok(normal)
 }
 
 /// The whole creation. Runs in a task of its own: what it made is dropped, and so removed, if nobody waits any more.
-pub(crate) async fn make(factory: SmolvmSandboxFactory, options: CreateOptions) -> Result<SmolvmSandbox> {
+pub(crate) async fn make(
+    factory: SmolvmSandboxFactory,
+    options: CreateOptions,
+) -> Result<SmolvmSandbox> {
     let options = options.over(&factory.defaults);
-    let id = format!("{PREFIX}{}-{}", std::process::id(), ulid::Ulid::new().to_string().to_lowercase());
+    let id = format!(
+        "{PREFIX}{}-{}",
+        std::process::id(),
+        ulid::Ulid::new().to_string().to_lowercase()
+    );
     let mut plan = plan(&factory, &options, &id)?;
     let engine = factory.ready().await?;
     let state = factory.smolvm_state();
     let leases = factory.leases();
     let lease_id = id.clone();
     let (lease, guest) = tokio::task::spawn_blocking(move || {
-        let lease = Lease::take(&leases, &lease_id).map_err(|error| SandboxError::io("make the sandbox's folder", error))?;
+        let lease = Lease::take(&leases, &lease_id)
+            .map_err(|error| SandboxError::io("make the sandbox's folder", error))?;
         Ok::<_, SandboxError>((lease, guest::lay_out(&state)?))
     })
     .await
@@ -227,7 +293,9 @@ pub(crate) async fn make(factory: SmolvmSandboxFactory, options: CreateOptions) 
         });
     }
     plan.spec.socket = format!("{}:{}", guest::SOCKET, socket.display());
-    plan.spec.mounts.push((guest, guest::FOLDER.to_owned(), true));
+    plan.spec
+        .mounts
+        .push((guest, guest::FOLDER.to_owned(), true));
 
     // From here on a failure leaves something to undo.
     let unwind = Unwind {
@@ -250,14 +318,27 @@ pub(crate) async fn make(factory: SmolvmSandboxFactory, options: CreateOptions) 
     let lease = unwind.keep();
     let serving = CancellationToken::new();
     if let Some(relay) = plan.relay {
-        relay::serve(Arc::new(relay), link.clone(), serving.clone());
+        relay::serve(
+            Arc::new(relay),
+            link.clone(),
+            Denials::new(options.on_denied),
+            serving.clone(),
+        );
     }
-    let level = format!("microVM (libkrun on KVM), own kernel, {}", match plan.spec.open_network {
-        true => "network card",
-        false => "no network card",
-    });
-    let mut capabilities = Capabilities::new(Isolation::MicroVm, level, NetworkEnforcement::PerOrigin);
-    (capabilities.limits, capabilities.background, capabilities.snapshots) = (plan.limits, true, true);
+    let level = format!(
+        "microVM (libkrun on KVM), own kernel, {}",
+        match plan.spec.open_network {
+            true => "network card",
+            false => "no network card",
+        }
+    );
+    let mut capabilities =
+        Capabilities::new(Isolation::MicroVm, level, NetworkEnforcement::PerOrigin);
+    (
+        capabilities.limits,
+        capabilities.background,
+        capabilities.snapshots,
+    ) = (plan.limits, true, true);
     Ok(SmolvmSandbox::new(Inner {
         spool: Spool::new(lease.folder().join("spool")),
         working_directory: plan.working_directory,
@@ -276,7 +357,12 @@ pub(crate) async fn make(factory: SmolvmSandboxFactory, options: CreateOptions) 
 }
 
 /// Makes and starts the machine, and waits until our program in it answers. The token fires when the machine is gone.
-async fn boot(engine: &dyn Smolvm, plan: &Plan, link: &Link, deadline: Duration) -> Result<CancellationToken> {
+async fn boot(
+    engine: &dyn Smolvm,
+    plan: &Plan,
+    link: &Link,
+    deadline: Duration,
+) -> Result<CancellationToken> {
     let name = &plan.spec.name;
     let begun = Instant::now();
     engine.create(&plan.spec).await?;
@@ -290,13 +376,19 @@ async fn boot(engine: &dyn Smolvm, plan: &Plan, link: &Link, deadline: Duration)
         match answered {
             Ok(Ok(())) => break,
             _ if begun.elapsed() >= deadline => {
-                return Err(SandboxError::Timeout { op: "boot the machine", after: deadline });
+                return Err(SandboxError::Timeout {
+                    op: "boot the machine",
+                    after: deadline,
+                });
             }
             _ => tokio::time::sleep(pause).await,
         }
         pause = (pause * 2).min(Duration::from_millis(200));
     }
-    let watch = link.ask::<&[u8]>(wire::WATCH, &[]).await.map_err(|error| SandboxError::io("watch the machine", error))?;
+    let watch = link
+        .ask::<&[u8]>(wire::WATCH, &[])
+        .await
+        .map_err(|error| SandboxError::io("watch the machine", error))?;
     let gone = CancellationToken::new();
     tokio::spawn({
         let gone = gone.clone();
@@ -316,7 +408,9 @@ async fn boot(engine: &dyn Smolvm, plan: &Plan, link: &Link, deadline: Duration)
 async fn launch(engine: &dyn Smolvm, name: &str, argv: &[String], until: Instant) -> Result<()> {
     loop {
         match engine.launch(name, argv).await {
-            Err(SandboxError::Provider { detail, .. }) if Instant::now() < until && detail.contains("INVALID_STATE") => {
+            Err(SandboxError::Provider { detail, .. })
+                if Instant::now() < until && detail.contains("INVALID_STATE") =>
+            {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
             result => return result,
@@ -340,16 +434,22 @@ impl Unwind {
     /// Ends and removes the machine, and looks whether it is gone. What cannot be removed keeps its folder, unlocked
     /// once this process ends: a later sweep tries again.
     async fn undo(mut self) {
-        let (Some(name), Some(lease)) = (self.name.take(), self.lease.take()) else { return };
+        let (Some(name), Some(lease)) = (self.name.take(), self.lease.take()) else {
+            return;
+        };
         let mut left = self.engine.delete(&name).await.err();
         if left.is_none() {
             left = match self.engine.machines().await {
-                Ok(machines) if machines.iter().any(|(machine, _)| *machine == name) => self.engine.delete(&name).await.err(),
+                Ok(machines) if machines.iter().any(|(machine, _)| *machine == name) => {
+                    self.engine.delete(&name).await.err()
+                }
                 _ => None,
             };
         }
         match left {
-            Some(error) => tracing::warn!(%error, machine = name, "a machine that did not come up was not removed; a sweep will"),
+            Some(error) => {
+                tracing::warn!(%error, machine = name, "a machine that did not come up was not removed; a sweep will")
+            }
             None => {
                 if let Some(folder) = lease.take_folder() {
                     let _ = tokio::task::spawn_blocking(move || folder.remove()).await;
@@ -358,4 +458,3 @@ impl Unwind {
         }
     }
 }
-

@@ -40,11 +40,21 @@ pub struct Finding {
 
 impl Finding {
     fn ok(name: &'static str, detail: impl Into<String>) -> Self {
-        Self { name, ok: true, detail: detail.into(), remedy: None }
+        Self {
+            name,
+            ok: true,
+            detail: detail.into(),
+            remedy: None,
+        }
     }
 
     fn miss(name: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { name, ok: false, detail: detail.into(), remedy: Some(remedy.into()) }
+        Self {
+            name,
+            ok: false,
+            detail: detail.into(),
+            remedy: Some(remedy.into()),
+        }
     }
 
     pub(crate) fn check(self) -> Result<()> {
@@ -75,11 +85,17 @@ fn program(installation: Option<&Installation>) -> Finding {
     let mut command = Command::new(&installation.program);
     command.arg("--version").envs(installation.environment());
     match command.output() {
-        Err(error) => Finding::miss("smolvm", format!("{path} does not start: {error}"), "sixb sandbox install smolvm"),
+        Err(error) => Finding::miss(
+            "smolvm",
+            format!("{path} does not start: {error}"),
+            "sixb sandbox install smolvm",
+        ),
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout);
             match text.trim().strip_prefix("smolvm ") {
-                Some(version) if same_series(version) => Finding::ok("smolvm", format!("{version} ({path})")),
+                Some(version) if same_series(version) => {
+                    Finding::ok("smolvm", format!("{version} ({path})"))
+                }
                 Some(version) => Finding::miss(
                     "smolvm",
                     format!("{version} ({path}), and this version of sixb knows {VERSION}"),
@@ -87,7 +103,10 @@ fn program(installation: Option<&Installation>) -> Finding {
                 ),
                 None => Finding::miss(
                     "smolvm",
-                    format!("{path} is another program: it calls itself {:?}", text.trim()),
+                    format!(
+                        "{path} is another program: it calls itself {:?}",
+                        text.trim()
+                    ),
                     "sixb sandbox install smolvm (the PyPI package `smolvm` is another project)",
                 ),
             }
@@ -97,7 +116,13 @@ fn program(installation: Option<&Installation>) -> Finding {
 
 /// Major and minor version as tested.
 fn same_series(version: &str) -> bool {
-    let series = |version: &str| version.split('.').take(2).map(str::to_owned).collect::<Vec<_>>();
+    let series = |version: &str| {
+        version
+            .split('.')
+            .take(2)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     series(version) == series(VERSION)
 }
 
@@ -105,12 +130,23 @@ fn libraries(installation: &Installation) -> Finding {
     let Some(folder) = &installation.libraries else {
         return Finding::ok("smolvm files", "where smolvm looks by itself");
     };
-    let missing: Vec<&str> = ["libkrun.so", "libkrunfw.so.5"].into_iter().filter(|name| !folder.join(name).exists()).collect();
+    let missing: Vec<&str> = ["libkrun.so", "libkrunfw.so.5"]
+        .into_iter()
+        .filter(|name| !folder.join(name).exists())
+        .collect();
     if missing.is_empty() && installation.rootfs.is_some() {
         return Finding::ok("smolvm files", folder.display().to_string());
     }
-    let missing = if missing.is_empty() { "agent-rootfs.tar.zst".to_owned() } else { missing.join(", ") };
-    Finding::miss("smolvm files", format!("{missing} is not in {}", folder.display()), "remove that folder, then: sixb sandbox install smolvm")
+    let missing = if missing.is_empty() {
+        "agent-rootfs.tar.zst".to_owned()
+    } else {
+        missing.join(", ")
+    };
+    Finding::miss(
+        "smolvm files",
+        format!("{missing} is not in {}", folder.display()),
+        "remove that folder, then: sixb sandbox install smolvm",
+    )
 }
 
 /// Existence is not enough: machines need it readable and writable.
@@ -139,14 +175,31 @@ fn kvm(path: &Path) -> Finding {
 /// The standard library cannot tell free space; `df` can. Where it does not run nothing is claimed.
 fn disk(state: &Path) -> Option<Finding> {
     let there = state.ancestors().find(|folder| folder.is_dir())?;
-    let output = Command::new("df").args(["-P", "-k"]).arg(there).output().ok()?;
+    let output = Command::new("df")
+        .args(["-P", "-k"])
+        .arg(there)
+        .output()
+        .ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let free: u64 = text.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
+    let free: u64 = text
+        .lines()
+        .nth(1)?
+        .split_whitespace()
+        .nth(3)?
+        .parse()
+        .ok()?;
     let (free, shown) = (free * 1024, there.display());
     let detail = format!("{} MiB free in {shown}", free >> 20);
     Some(match free >= LEAST_DISK {
         true => Finding::ok("disk", detail),
-        false => Finding::miss("disk", detail, format!("free at least {} MiB there, or set XDG_STATE_HOME to a larger disk", LEAST_DISK >> 20)),
+        false => Finding::miss(
+            "disk",
+            detail,
+            format!(
+                "free at least {} MiB there, or set XDG_STATE_HOME to a larger disk",
+                LEAST_DISK >> 20
+            ),
+        ),
     })
 }
 
@@ -156,7 +209,9 @@ pub(crate) fn image(image: &Image) -> Finding {
         Ok(Source::Own) => Finding::ok("image", "bare: smolvm's own"),
         Ok(Source::Root(folder)) => Finding::ok("image", folder.display().to_string()),
         Ok(Source::Container(source)) => Finding::ok("image", source),
-        Err(SandboxError::IsolationUnavailable { what, remedy }) => Finding::miss("image", what, remedy),
+        Err(SandboxError::IsolationUnavailable { what, remedy }) => {
+            Finding::miss("image", what, remedy)
+        }
         Err(error) => Finding::miss("image", error.to_string(), "name another image"),
     }
 }
@@ -176,7 +231,11 @@ pub(crate) async fn probe(engine: &dyn Smolvm, state: &Path) -> Result<()> {
     if booted_before(state) {
         return Ok(());
     }
-    let name = format!("{PREFIX}{}-probe-{}", std::process::id(), ulid::Ulid::new().to_string().to_lowercase());
+    let name = format!(
+        "{PREFIX}{}-probe-{}",
+        std::process::id(),
+        ulid::Ulid::new().to_string().to_lowercase()
+    );
     let spec = Spec {
         name: name.clone(),
         cpus: 1,
@@ -188,16 +247,19 @@ pub(crate) async fn probe(engine: &dyn Smolvm, state: &Path) -> Result<()> {
         engine.create(&spec).await?;
         engine.start(&name).await
     };
-    let booted = tokio::time::timeout(PROBE_DEADLINE, boot).await.unwrap_or(Err(SandboxError::Timeout {
-        op: "boot a trial machine",
-        after: PROBE_DEADLINE,
-    }));
+    let booted = tokio::time::timeout(PROBE_DEADLINE, boot)
+        .await
+        .unwrap_or(Err(SandboxError::Timeout {
+            op: "boot a trial machine",
+            after: PROBE_DEADLINE,
+        }));
     let removed = engine.delete(&name).await;
     booted.map_err(|error| match error {
         error @ SandboxError::IsolationUnavailable { .. } => error,
         error => SandboxError::IsolationUnavailable {
             what: format!("a trial microVM did not boot: {error}"),
-            remedy: "`sixb doctor` shows what smolvm needs; without it use the local sandbox".into(),
+            remedy: "`sixb doctor` shows what smolvm needs; without it use the local sandbox"
+                .into(),
         },
     })?;
     removed?;
@@ -219,10 +281,19 @@ mod tests {
         for (finding, part) in [
             (kvm(&nowhere), "does not exist"),
             (program(None), "not installed"),
-            (program(Some(&Installation::at("/bin/true"))), "another program"),
-            (program(Some(&Installation::at("/nowhere/smolvm"))), "does not start"),
+            (
+                program(Some(&Installation::at("/bin/true"))),
+                "another program",
+            ),
+            (
+                program(Some(&Installation::at("/nowhere/smolvm"))),
+                "does not start",
+            ),
         ] {
-            assert!(!finding.ok && finding.remedy.is_some() && finding.detail.contains(part), "{finding:?}");
+            assert!(
+                !finding.ok && finding.remedy.is_some() && finding.detail.contains(part),
+                "{finding:?}"
+            );
             let error = finding.check().expect_err("refused").to_string();
             assert!(error.contains(part), "{error}");
         }

@@ -11,14 +11,20 @@ use std::{
     collections::BTreeMap,
     io,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use sixb_sandbox::{AllowedOrigin, CancellationToken, Origin, Result, SandboxError};
+use sixb_sandbox::{
+    AllowedOrigin, CancellationToken, DenialReason, NetworkDenial, Origin, Result, SandboxError,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    sync::mpsc,
     time::timeout,
 };
 
@@ -41,8 +47,48 @@ const MAX_ORIGINS: usize = 200;
 /// Where one listener of the guest leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Target {
-    Origin(Origin),
+    /// With where to connect instead of asking the resolver.
+    Origin(Origin, Option<SocketAddr>),
     Gateway(SocketAddr),
+}
+
+impl Target {
+    fn shown(&self) -> String {
+        match self {
+            Self::Origin(origin, _) => {
+                format!("{}://{}:{}", origin.scheme(), origin.host(), origin.port())
+            }
+            Self::Gateway(_) => format!("http://{GATEWAY}:80"),
+        }
+    }
+}
+
+/// Tells of denials; never waits.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Denials {
+    to: Option<mpsc::Sender<NetworkDenial>>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Denials {
+    pub(crate) fn new(to: Option<mpsc::Sender<NetworkDenial>>) -> Self {
+        Self {
+            to,
+            missed: Arc::default(),
+        }
+    }
+
+    fn tell(&self, way: &Way, reason: DenialReason) {
+        tracing::info!(way = way.name, %reason, "a connection of the guest was refused");
+        let Some(to) = &self.to else { return };
+        let missed = self.missed.swap(0, Ordering::Relaxed);
+        if to
+            .try_send(NetworkDenial::new(way.target.shown(), reason).missed(missed))
+            .is_err()
+        {
+            self.missed.fetch_add(missed + 1, Ordering::Relaxed);
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,21 +123,27 @@ impl Relay {
             let origin = &allowed.origin;
             if origin.host() == GATEWAY {
                 if gateway.is_none() {
-                    return Err(invalid(origin, "is the project's gateway, and this factory was given none: set `gateway`"));
+                    return Err(invalid(
+                        origin,
+                        "is the project's gateway, and this factory was given none: set `gateway`",
+                    ));
                 }
                 continue;
             }
             let listen = SocketAddr::new(relay.address_of(origin.host())?, origin.port());
             if let Some(other) = relay.ways.iter().find(|way| way.listen == listen) {
-                if other.target == Target::Origin(origin.clone()) {
+                if other.target == Target::Origin(origin.clone(), allowed.address) {
                     continue;
                 }
-                return Err(invalid(origin, "has the host and port of another allowed origin: one of the two schemes is wrong"));
+                return Err(invalid(
+                    origin,
+                    "has the host and port of another allowed origin with another scheme or address: leave one of the two out",
+                ));
             }
             relay.ways.push(Way {
                 name: allowed.name.clone(),
                 listen,
-                target: Target::Origin(origin.clone()),
+                target: Target::Origin(origin.clone(), allowed.address),
             });
         }
         Ok(relay)
@@ -132,7 +184,9 @@ impl Relay {
 
     /// Lines for the guest's `/etc/hosts`.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = String> + '_ {
-        self.names.iter().map(|(name, address)| format!("{address} {name}"))
+        self.names
+            .iter()
+            .map(|(name, address)| format!("{address} {name}"))
     }
 }
 
@@ -145,12 +199,13 @@ fn invalid(origin: &Origin, reason: &str) -> SandboxError {
 }
 
 /// Parks connections in the guest and serves those it takes, until `end` fires.
-pub(crate) fn serve(relay: Arc<Relay>, link: Link, end: CancellationToken) {
+pub(crate) fn serve(relay: Arc<Relay>, link: Link, denials: Denials, end: CancellationToken) {
     if relay.ways.is_empty() {
         return;
     }
     for _ in 0..PARKED {
-        let (relay, link, end) = (relay.clone(), link.clone(), end.clone());
+        let (relay, link, denials, end) =
+            (relay.clone(), link.clone(), denials.clone(), end.clone());
         tokio::spawn(async move {
             loop {
                 let taken = tokio::select! {
@@ -159,11 +214,13 @@ pub(crate) fn serve(relay: Arc<Relay>, link: Link, end: CancellationToken) {
                 };
                 match taken {
                     Ok((index, talk)) => {
-                        let Some(way) = relay.ways.get(index).cloned() else { continue };
-                        let end = end.clone();
+                        let Some(way) = relay.ways.get(index).cloned() else {
+                            continue;
+                        };
+                        let (denials, end) = (denials.clone(), end.clone());
                         tokio::spawn(async move {
                             tokio::select! {
-                                passed = pass(&way, talk) => if let Err(error) = passed {
+                                passed = pass(&way, talk, &denials) => if let Err(error) = passed {
                                     tracing::debug!(way = way.name, %error, "a connection of the guest ended early");
                                 },
                                 () = end.cancelled() => {}
@@ -179,38 +236,49 @@ pub(crate) fn serve(relay: Arc<Relay>, link: Link, end: CancellationToken) {
 
 async fn park(link: &Link) -> io::Result<(usize, Conversation)> {
     let mut talk = link.ask::<&[u8]>(wire::RELAY, &[]).await?;
-    let (wire::CONNECT, payload) = talk.from.receive().await? else { return Err(wire::broken()) };
+    let (wire::CONNECT, payload) = talk.from.receive().await? else {
+        return Err(wire::broken());
+    };
     let fields = wire::unpack(&payload)?;
     let index = wire::number(fields.first().ok_or_else(wire::broken)?)?;
     Ok((usize::try_from(index).unwrap_or(usize::MAX), talk))
 }
 
 /// One connection: nothing reaches the origin before the guest's own words fit it.
-async fn pass(way: &Way, talk: Conversation) -> io::Result<()> {
+async fn pass(way: &Way, talk: Conversation, denials: &Denials) -> io::Result<()> {
     let (mut from, mut to) = (talk.from.0, talk.to.0);
     let mut check = match &way.target {
-        Target::Origin(origin) => Check::of(origin),
+        Target::Origin(origin, _) => Check::of(origin),
         Target::Gateway(_) => Check::http(&[GATEWAY.to_owned(), format!("{GATEWAY}:80")]),
     };
     let mut bytes = vec![0; 64 << 10];
     let mut out = Vec::new();
     let until = tokio::time::Instant::now() + FIRST_WORDS;
     while out.is_empty() {
-        let read = tokio::time::timeout_at(until, from.read(&mut bytes)).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let read = tokio::time::timeout_at(until, from.read(&mut bytes))
+            .await
+            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         if read == 0 {
             return Ok(());
         }
         if let Err(denied) = check.take(&bytes[..read], &mut out) {
-            return refuse(way, &mut to, &check, denied).await;
+            denials.tell(way, denied);
+            return refuse(&mut to, &check, denied).await;
         }
     }
     let outer = match connect(&way.target).await {
         Ok(outer) => outer,
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return refuse(way, &mut to, &check, "address").await,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            denials.tell(way, DenialReason::Address);
+            return refuse(&mut to, &check, DenialReason::Address).await;
+        }
         Err(error) => {
             if check.is_http() {
                 let body = format!("{}: {error}\n", way.name);
-                let head = format!("HTTP/1.1 502 Bad Gateway\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+                let head = format!(
+                    "HTTP/1.1 502 Bad Gateway\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                    body.len()
+                );
                 let _ = to.write_all(head.as_bytes()).await;
             }
             return Err(error);
@@ -227,7 +295,7 @@ async fn pass(way: &Way, talk: Conversation) -> io::Result<()> {
             }
             out.clear();
             if let Err(denied) = check.take(&bytes[..read], &mut out) {
-                tracing::info!(way = way.name, reason = denied, "a later request of a connection was refused");
+                denials.tell(way, denied);
                 outer_to.shutdown().await?;
                 return Err(io::ErrorKind::PermissionDenied.into());
             }
@@ -241,10 +309,16 @@ async fn pass(way: &Way, talk: Conversation) -> io::Result<()> {
     tokio::try_join!(upward, downward).map(drop)
 }
 
-async fn refuse(way: &Way, to: &mut (impl AsyncWriteExt + Unpin), check: &Check, reason: &str) -> io::Result<()> {
-    tracing::info!(way = way.name, reason, "a connection of the guest was refused");
-    if check.is_http() && reason != "scheme" {
-        let head = format!("HTTP/1.1 403 Forbidden\r\nx-sixb-denied: {reason}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+async fn refuse(
+    to: &mut (impl AsyncWriteExt + Unpin),
+    check: &Check,
+    reason: DenialReason,
+) -> io::Result<()> {
+    // A client that speaks TLS would take an answer in clear text for a broken server.
+    if check.is_http() && reason != DenialReason::Scheme {
+        let head = format!(
+            "HTTP/1.1 403 Forbidden\r\nx-sixb-denied: {reason}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        );
         to.write_all(head.as_bytes()).await?;
     }
     to.shutdown().await
@@ -253,27 +327,38 @@ async fn refuse(way: &Way, to: &mut (impl AsyncWriteExt + Unpin), check: &Check,
 /// Connects to the very address that was checked.
 async fn connect(target: &Target) -> io::Result<TcpStream> {
     let origin = match target {
-        Target::Gateway(address) => return timed(TcpStream::connect(*address)).await,
-        Target::Origin(origin) => origin,
+        Target::Gateway(address) | Target::Origin(_, Some(address)) => {
+            return timed(TcpStream::connect(*address)).await;
+        }
+        Target::Origin(origin, None) => origin,
     };
     let host = origin.host().trim_start_matches('[').trim_end_matches(']');
     // A literal that was listed is meant, wherever it is.
     if let Ok(address) = host.parse::<IpAddr>() {
         return timed(TcpStream::connect((address, origin.port()))).await;
     }
-    let found: Vec<SocketAddr> = timed(tokio::net::lookup_host((host, origin.port()))).await?.collect();
+    let found: Vec<SocketAddr> = timed(tokio::net::lookup_host((host, origin.port())))
+        .await?
+        .collect();
     let allowed: Vec<SocketAddr> = found
         .into_iter()
-        .filter(|address| public::is_public(address.ip()) || (host == "localhost" && address.ip().is_loopback()))
+        .filter(|address| {
+            public::is_public(address.ip()) || (host == "localhost" && address.ip().is_loopback())
+        })
         .collect();
     if allowed.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{host} has no public address")));
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("{host} has no public address"),
+        ));
     }
     timed(TcpStream::connect(&allowed[..])).await
 }
 
 async fn timed<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    timeout(CONNECT, work).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+    timeout(CONNECT, work)
+        .await
+        .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
 #[cfg(test)]
@@ -281,22 +366,42 @@ mod tests {
     use super::*;
 
     fn allowed(origins: &[&str]) -> Vec<AllowedOrigin> {
-        origins.iter().map(|origin| AllowedOrigin::new(*origin, origin.parse().expect("origin"))).collect()
+        origins
+            .iter()
+            .map(|origin| AllowedOrigin::new(*origin, origin.parse().expect("origin")))
+            .collect()
     }
 
     #[test]
     fn each_name_has_an_address_and_each_origin_a_listener() {
         let relay = Relay::new(
-            &allowed(&["https://pypi.org", "http://pypi.org", "http://127.0.0.1:8080", "https://pypi.org"]),
+            &allowed(&[
+                "https://pypi.org",
+                "http://pypi.org",
+                "http://127.0.0.1:8080",
+                "https://pypi.org",
+            ]),
             Some(([127, 0, 0, 1], 4000).into()),
         )
         .expect("relay");
         assert_eq!(
             relay.addresses().collect::<Vec<_>>(),
-            ["127.71.0.1:80", "127.71.0.2:443", "127.71.0.2:80", "127.0.0.1:8080"]
+            [
+                "127.71.0.1:80",
+                "127.71.0.2:443",
+                "127.71.0.2:80",
+                "127.0.0.1:8080"
+            ]
         );
-        assert_eq!(relay.hosts().collect::<Vec<_>>(), ["127.71.0.1 gateway.sixb.internal", "127.71.0.2 pypi.org"]);
-        assert_eq!(Relay::new(&[], None).expect("relay").addresses().count(), 0, "an empty list leads nowhere");
+        assert_eq!(
+            relay.hosts().collect::<Vec<_>>(),
+            ["127.71.0.1 gateway.sixb.internal", "127.71.0.2 pypi.org"]
+        );
+        assert_eq!(
+            Relay::new(&[], None).expect("relay").addresses().count(),
+            0,
+            "an empty list leads nowhere"
+        );
     }
 
     #[test]
@@ -304,9 +409,11 @@ mod tests {
         for (origins, part) in [
             (&["https://192.0.2.1"][..], "by its name"),
             (&["http://gateway.sixb.internal"][..], "given none"),
-            (&["http://a.test:443", "https://a.test"][..], "schemes"),
+            (&["http://a.test:443", "https://a.test"][..], "leave one"),
         ] {
-            let error = Relay::new(&allowed(origins), None).expect_err("refused").to_string();
+            let error = Relay::new(&allowed(origins), None)
+                .expect_err("refused")
+                .to_string();
             assert!(error.contains(part), "{error}");
         }
     }

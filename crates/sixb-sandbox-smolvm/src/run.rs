@@ -23,6 +23,8 @@ use crate::{
 
 /// The guest enforces deadlines; if it does not answer for this long after one, it is broken or taken over.
 const GRACE: Duration = Duration::from_secs(30);
+/// How long output of a machine that ended is waited for.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Linux takes no longer argument (MAX_ARG_STRLEN, with its NUL).
 const MAX_ARGUMENT: usize = 128 * 1024 - 1;
 /// Output on its way between the guest's frames and the capture.
@@ -45,7 +47,13 @@ pub(crate) async fn run(
         Stdin::Empty => None,
         Stdin::Bytes(bytes) => Some(futures::stream::iter([Ok(bytes)]).boxed()),
         Stdin::Stream(chunks) => Some(chunks),
-        _ => return Err(SandboxError::provider(op, "this kind of stdin is not known to the smolvm sandbox", None)),
+        _ => {
+            return Err(SandboxError::provider(
+                op,
+                "this kind of stdin is not known to the smolvm sandbox",
+                None,
+            ));
+        }
     };
     let mut fields = vec![
         cwd.clone(),
@@ -57,25 +65,36 @@ pub(crate) async fn run(
     fields.extend(argv);
     inner.check_running()?;
     if command.cancel.is_cancelled() {
-        let mut output = CommandOutput::new(None, Default::default(), Default::default(), Duration::ZERO);
+        let mut output =
+            CommandOutput::new(None, Default::default(), Default::default(), Duration::ZERO);
         (output.cancelled, output.reason) = (true, Some("cancelled before it started".into()));
         return Ok(output);
     }
     let begun = Instant::now();
-    let talk = inner.link.ask(wire::RUN, &fields).await.map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidInput => SandboxError::LimitExceeded {
-            what: "argv and environment together (bytes)".into(),
-            limit: wire::MAX_FRAME as u64,
-            actual: None,
-        },
-        _ => inner.check_running().err().unwrap_or_else(|| SandboxError::io(op, error)),
-    })?;
+    let talk = inner
+        .link
+        .ask(wire::RUN, &fields)
+        .await
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => SandboxError::LimitExceeded {
+                what: "argv and environment together (bytes)".into(),
+                limit: wire::MAX_FRAME as u64,
+                actual: None,
+            },
+            _ => inner
+                .check_running()
+                .err()
+                .unwrap_or_else(|| SandboxError::io(op, error)),
+        })?;
 
     let ended = CancellationToken::new();
     let options = |stream| {
         let mut options = CaptureOptions::new(stream, command.limits);
         options.live = command.live.clone();
-        options.spool = command.output_id.as_ref().map(|id| inner.spool.writer(id, stream, command.limits.spool_cap));
+        options.spool = command
+            .output_id
+            .as_ref()
+            .map(|id| inner.spool.writer(id, stream, command.limits.spool_cap));
         options
     };
     let (stdout, to_stdout) = tokio::io::duplex(PIPE_BYTES);
@@ -90,8 +109,21 @@ pub(crate) async fn run(
     let (words, to_guest) = mpsc::channel(4);
     let taken = Arc::new(Notify::new());
     let follow = async {
-        let mut pipes = Pipes { stdout: to_stdout, stderr: to_stderr };
-        let end = follow(inner, talk.from, &mut pipes, &words, &taken, &command.cancel, deadline, started).await;
+        let mut pipes = Pipes {
+            stdout: to_stdout,
+            stderr: to_stderr,
+        };
+        let end = follow(
+            inner,
+            talk.from,
+            &mut pipes,
+            &words,
+            &taken,
+            &command.cancel,
+            deadline,
+            started,
+        )
+        .await;
         drop(pipes);
         ended.cancel();
         end
@@ -114,9 +146,24 @@ pub(crate) async fn run(
     };
     let mut output = CommandOutput::new(None, stdout, stderr, begun.elapsed());
     match end {
-        Ended::NotStarted(fields) => return Err(not_started(&fields, command.cwd.as_deref().unwrap_or(&cwd))),
-        Ended::Exited { code, signal, timed_out, killed, oom_kills, duration, asked } => {
-            (output.exit_code, output.signal, output.timed_out, output.duration) = (code, signal, timed_out, duration);
+        Ended::NotStarted(fields) => {
+            return Err(not_started(&fields, command.cwd.as_deref().unwrap_or(&cwd)));
+        }
+        Ended::Exited {
+            code,
+            signal,
+            timed_out,
+            killed,
+            oom_kills,
+            duration,
+            asked,
+        } => {
+            (
+                output.exit_code,
+                output.signal,
+                output.timed_out,
+                output.duration,
+            ) = (code, signal, timed_out, duration);
             output.cancelled = killed && asked;
             output.oom_killed = Some(oom_kills > 0);
             if code.is_none() && signal.is_none() {
@@ -125,7 +172,14 @@ pub(crate) async fn run(
         }
         Ended::Gone => {
             output.cancelled = inner.stopped();
-            output.reason = Some(if inner.stopped() { "the sandbox was stopped" } else { "the connection to the machine was lost" }.into());
+            output.reason = Some(
+                if inner.stopped() {
+                    "the sandbox was stopped"
+                } else {
+                    "the connection to the machine was lost"
+                }
+                .into(),
+            );
         }
     }
     Ok(output)
@@ -151,7 +205,10 @@ enum Ended {
 }
 
 /// Takes what the guest says until the command's end; sees to it that there is one.
-#[expect(clippy::too_many_arguments, reason = "the parts of one call, each used once")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parts of one call, each used once"
+)]
 async fn follow(
     inner: &Arc<Inner>,
     mut from: Receiver,
@@ -164,7 +221,10 @@ async fn follow(
 ) -> Ended {
     let mut asked = false;
     // Where there is no deadline there is none here either: the far future.
-    let mut overdue = Instant::now() + deadline.unwrap_or(Duration::from_secs(365 * 86_400)).saturating_add(GRACE);
+    let mut overdue = Instant::now()
+        + deadline
+            .unwrap_or(Duration::from_secs(365 * 86_400))
+            .saturating_add(GRACE);
     // A frame is received whole or the connection is given up: only then may the wait for it be dropped.
     let (frames, mut received) = mpsc::channel(4);
     let receive = async {
@@ -177,8 +237,10 @@ async fn follow(
         std::future::pending::<()>().await;
     };
     tokio::pin!(receive);
+    let mut last_words = None;
     loop {
         let frame = tokio::select! {
+            biased;
             frame = received.recv() => frame,
             () = &mut receive => None,
             () = cancel.cancelled(), if !asked => {
@@ -187,15 +249,22 @@ async fn follow(
                 let _ = words.try_send((wire::KILL, Bytes::new()));
                 continue;
             }
-            () = inner.gone.cancelled() => None,
-            () = tokio::time::sleep_until(overdue) => {
+            // What the machine said before it ended is still on its way.
+            () = inner.gone.cancelled(), if last_words.is_none() => {
+                last_words = Some(Instant::now() + LAST_WORDS);
+                continue;
+            }
+            () = tokio::time::sleep_until(last_words.unwrap_or(overdue)), if last_words.is_some() => None,
+            () = tokio::time::sleep_until(overdue), if last_words.is_none() => {
                 tracing::warn!(sandbox = %inner.id, "the guest did not enforce a deadline: ending its machine");
                 inner.end_in_background();
                 overdue += GRACE;
                 continue;
             }
         };
-        let Some((kind, payload)) = frame else { return Ended::Gone };
+        let Some((kind, payload)) = frame else {
+            return Ended::Gone;
+        };
         match kind {
             wire::STARTED => {
                 if let Some(started) = started.take() {
@@ -205,7 +274,9 @@ async fn follow(
             wire::STDOUT => pass(&mut pipes.stdout, &payload, &mut receive).await,
             wire::STDERR => pass(&mut pipes.stderr, &payload, &mut receive).await,
             wire::STDIN_TAKEN => taken.notify_one(),
-            wire::NOT_STARTED => return Ended::NotStarted(wire::unpack(&payload).unwrap_or_default()),
+            wire::NOT_STARTED => {
+                return Ended::NotStarted(wire::unpack(&payload).unwrap_or_default());
+            }
             wire::EXIT => return exited(&payload, asked).unwrap_or(Ended::Gone),
             _ => return Ended::Gone,
         }
@@ -213,7 +284,11 @@ async fn follow(
 }
 
 /// Hands output to the capture. The capture never stops reading, so this ends.
-async fn pass(pipe: &mut DuplexStream, bytes: &[u8], receive: &mut (impl Future<Output = ()> + Unpin)) {
+async fn pass(
+    pipe: &mut DuplexStream,
+    bytes: &[u8],
+    receive: &mut (impl Future<Output = ()> + Unpin),
+) {
     let write = pipe.write_all(bytes);
     tokio::pin!(write);
     tokio::select! {
@@ -224,7 +299,9 @@ async fn pass(pipe: &mut DuplexStream, bytes: &[u8], receive: &mut (impl Future<
 
 fn exited(payload: &[u8], asked: bool) -> Option<Ended> {
     let fields = wire::unpack(payload).ok()?;
-    let [code, signal, timed_out, killed, oom_kills, micros] = fields.as_slice() else { return None };
+    let [code, signal, timed_out, killed, oom_kills, micros] = fields.as_slice() else {
+        return None;
+    };
     let number = |field: &[u8]| wire::number(field).ok();
     let small = |field: &[u8]| number(field).and_then(|value| i32::try_from(value).ok());
     Some(Ended::Exited {
@@ -239,7 +316,11 @@ fn exited(payload: &[u8], asked: bool) -> Option<Ended> {
 }
 
 /// Sends the input in pieces, each after the one before was taken: a command that reads nothing fills nothing.
-async fn feed(mut chunks: BoxStream<'static, io::Result<Bytes>>, words: &mpsc::Sender<(u8, Bytes)>, taken: &Notify) {
+async fn feed(
+    mut chunks: BoxStream<'static, io::Result<Bytes>>,
+    words: &mpsc::Sender<(u8, Bytes)>,
+    taken: &Notify,
+) {
     'input: while let Some(chunk) = chunks.next().await {
         let mut bytes = match chunk {
             Ok(bytes) => bytes,
@@ -268,13 +349,32 @@ async fn speak(mut to: Sender, mut words: mpsc::Receiver<(u8, Bytes)>) {
 }
 
 fn not_started(fields: &[Vec<u8>], cwd: &str) -> SandboxError {
-    let text = |at: usize| fields.get(at).map(|field| String::from_utf8_lossy(field).into_owned()).unwrap_or_default();
+    let text = |at: usize| {
+        fields
+            .get(at)
+            .map(|field| String::from_utf8_lossy(field).into_owned())
+            .unwrap_or_default()
+    };
     match (text(0).as_str(), text(1).as_str()) {
-        ("cwd", "2") => SandboxError::NotFound { what: "working directory", name: cwd.into() },
-        ("cwd", "20") => SandboxError::WrongKind { path: cwd.into(), found: FileKind::File, expected: FileKind::Directory },
+        ("cwd", "2") => SandboxError::NotFound {
+            what: "working directory",
+            name: cwd.into(),
+        },
+        ("cwd", "20") => SandboxError::WrongKind {
+            path: cwd.into(),
+            found: FileKind::File,
+            expected: FileKind::Directory,
+        },
         ("cwd", "13" | "1") => SandboxError::PermissionDenied { path: cwd.into() },
-        ("cwd", errno) => SandboxError::io("enter the working directory", io::Error::from_raw_os_error(errno.parse().unwrap_or(5))),
-        (_, why) => SandboxError::provider("start a process", format!("{why}; too many processes may be running"), None),
+        ("cwd", errno) => SandboxError::io(
+            "enter the working directory",
+            io::Error::from_raw_os_error(errno.parse().unwrap_or(5)),
+        ),
+        (_, why) => SandboxError::provider(
+            "start a process",
+            format!("{why}; too many processes may be running"),
+            None,
+        ),
     }
 }
 
@@ -306,7 +406,11 @@ fn argv(program: Program) -> Result<Vec<String>> {
 }
 
 /// The base, then the sandbox's, then the command's: later ones win. Nothing comes from the host's environment.
-fn environment(sandbox: &BTreeMap<String, String>, command: &BTreeMap<String, String>, is_script: bool) -> Result<Vec<String>> {
+fn environment(
+    sandbox: &BTreeMap<String, String>,
+    command: &BTreeMap<String, String>,
+    is_script: bool,
+) -> Result<Vec<String>> {
     let base = [
         ("HOME", "/root"),
         ("LANG", "C.UTF-8"),
@@ -317,7 +421,12 @@ fn environment(sandbox: &BTreeMap<String, String>, command: &BTreeMap<String, St
         ("USER", "root"),
     ];
     let mut all: BTreeMap<&str, &str> = base.into();
-    all.extend(sandbox.iter().chain(command).map(|(key, value)| (key.as_str(), value.as_str())));
+    all.extend(
+        sandbox
+            .iter()
+            .chain(command)
+            .map(|(key, value)| (key.as_str(), value.as_str())),
+    );
     if is_script {
         // `bash -l` reads profiles that set PATH; ours, read last, puts this one back.
         let path = all.get("PATH").copied().unwrap_or(PATH);
@@ -344,7 +453,11 @@ fn guest_cwd(cwd: Option<&str>, working_directory: &str) -> Result<String> {
         Some(absolute) if absolute.starts_with('/') => Ok(absolute.to_owned()),
         Some(relative) => {
             let path = SandboxPath::parse(relative)?;
-            Ok(if path.is_root() { working_directory.to_owned() } else { format!("{working_directory}/{path}") })
+            Ok(if path.is_root() {
+                working_directory.to_owned()
+            } else {
+                format!("{working_directory}/{path}")
+            })
         }
     }
 }
@@ -362,18 +475,37 @@ mod tests {
             (Some("/tmp"), Some("/tmp")),
             (Some("../x"), None),
         ] {
-            assert_eq!(guest_cwd(cwd, "/workspace").ok().as_deref(), expect, "{cwd:?}");
+            assert_eq!(
+                guest_cwd(cwd, "/workspace").ok().as_deref(),
+                expect,
+                "{cwd:?}"
+            );
         }
     }
 
     #[test]
     fn the_commands_environment_wins_and_secrets_stay_out_of_errors() {
-        let map = |pairs: &[(&str, &str)]| pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let env = environment(&map(&[("A", "1"), ("B", "1")]), &map(&[("B", "2"), ("PATH", "/x")]), true).expect("env");
+        let map = |pairs: &[(&str, &str)]| {
+            pairs
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect()
+        };
+        let env = environment(
+            &map(&[("A", "1"), ("B", "1")]),
+            &map(&[("B", "2"), ("PATH", "/x")]),
+            true,
+        )
+        .expect("env");
         for expect in ["A=1", "B=2", "PATH=/x", "SIXB_PATH=/x", "HOME=/root"] {
             assert!(env.contains(&expect.to_owned()), "{expect} in {env:?}");
         }
-        let error = environment(&map(&[("A=", "sk-secret")]), &map(&[]), false).expect_err("bad name").to_string();
-        assert!(error.contains("\"A=\"") && !error.contains("sk-secret"), "{error}");
+        let error = environment(&map(&[("A=", "sk-secret")]), &map(&[]), false)
+            .expect_err("bad name")
+            .to_string();
+        assert!(
+            error.contains("\"A=\"") && !error.contains("sk-secret"),
+            "{error}"
+        );
     }
 }

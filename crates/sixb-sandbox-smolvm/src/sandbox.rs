@@ -23,7 +23,7 @@ use crate::{
     PROVIDER,
     engine::Smolvm,
     files,
-    lease::{Leavings, Lease},
+    lease::{Lease, Leavings},
     link::Link,
     run,
 };
@@ -113,7 +113,9 @@ impl Drop for Inner {
         let (engine, id) = (self.engine.clone(), self.id.clone());
         // A thread with a runtime of its own: the caller's may be about to end.
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
             if let Ok(runtime) = runtime
                 && let Err(error) = runtime.block_on(engine.delete(&id))
             {
@@ -158,7 +160,9 @@ impl SmolvmSandbox {
     }
 
     fn background(&self) -> MutexGuard<'_, HashMap<BackgroundId, Background>> {
-        self.background.lock().unwrap_or_else(PoisonError::into_inner)
+        self.background
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lost(&self, id: &BackgroundId) -> SandboxError {
@@ -177,7 +181,9 @@ impl SmolvmSandbox {
         };
         // A connection that broke since the machine ended says so.
         match result {
-            Err(SandboxError::Provider { .. } | SandboxError::Timeout { .. }) if self.inner.check_running().is_err() => {
+            Err(SandboxError::Provider { .. } | SandboxError::Timeout { .. })
+                if self.inner.check_running().is_err() =>
+            {
                 self.inner.check_running().and(Err(self.not_running()))
             }
             result => result,
@@ -209,7 +215,11 @@ impl SmolvmSandbox {
 }
 
 fn unknown_source() -> SandboxError {
-    SandboxError::provider("a file call", "this kind of source is not known to the smolvm sandbox", None)
+    SandboxError::provider(
+        "a file call",
+        "this kind of source is not known to the smolvm sandbox",
+        None,
+    )
 }
 
 impl fmt::Display for SmolvmSandbox {
@@ -264,7 +274,8 @@ impl Sandbox for SmolvmSandbox {
                 return Err(SandboxError::InvalidInput {
                     field: "output_id",
                     value: id.to_string(),
-                    reason: "names another background process of this sandbox: choose a new one".into(),
+                    reason: "names another background process of this sandbox: choose a new one"
+                        .into(),
                 });
             }
             if background.len() >= MAX_BACKGROUND {
@@ -290,7 +301,11 @@ impl Sandbox for SmolvmSandbox {
         });
         // Whichever comes first: it runs, or it never will.
         if is_started.await.is_err() {
-            let failed = ended.wait_for(Option::is_some).await.ok().and_then(|output| output.clone());
+            let failed = ended
+                .wait_for(Option::is_some)
+                .await
+                .ok()
+                .and_then(|output| output.clone());
             if let Some(Err(error)) = failed {
                 self.background().remove(&id);
                 return Err(error);
@@ -300,7 +315,10 @@ impl Sandbox for SmolvmSandbox {
     }
 
     async fn wait(&self, id: &BackgroundId, cancel: &CancellationToken) -> Result<CommandOutput> {
-        let ended = self.background().get(id).map(|background| background.ended.clone());
+        let ended = self
+            .background()
+            .get(id)
+            .map(|background| background.ended.clone());
         if self.inner.check_running().is_err() {
             return Err(self.lost(id));
         }
@@ -321,11 +339,15 @@ impl Sandbox for SmolvmSandbox {
 
     async fn kill(&self, id: &BackgroundId) -> Result<()> {
         self.inner.check_running()?;
-        let kill = self.background().get(id).map(|background| background.kill.clone());
-        kill.map(|kill| kill.cancel()).ok_or_else(|| SandboxError::NotFound {
-            what: "background process",
-            name: id.to_string(),
-        })
+        let kill = self
+            .background()
+            .get(id)
+            .map(|background| background.kill.clone());
+        kill.map(|kill| kill.cancel())
+            .ok_or_else(|| SandboxError::NotFound {
+                what: "background process",
+                name: id.to_string(),
+            })
     }
 
     async fn write_files(&self, files: Vec<FileWrite>) -> Result<()> {
@@ -344,11 +366,15 @@ impl Sandbox for SmolvmSandbox {
             });
         }
         match source {
-            FileSource::Path(path) => self.call(files::read_range(&self.inner.link, path, range)).await,
+            FileSource::Path(path) => {
+                self.call(files::read_range(&self.inner.link, path, range))
+                    .await
+            }
             FileSource::Output(id, stream) => {
                 self.with_output(id, *stream, move |file| {
                     let size = file.metadata()?.len().saturating_sub(range.offset);
-                    let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX).min(range.len)];
+                    let mut bytes =
+                        vec![0; usize::try_from(size).unwrap_or(usize::MAX).min(range.len)];
                     std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, range.offset)?;
                     Ok(bytes.into())
                 })
@@ -364,9 +390,21 @@ impl Sandbox for SmolvmSandbox {
             FileSource::Output(id, stream) => {
                 self.with_output(id, *stream, |file| {
                     let found = file.metadata()?;
-                    let modified = found.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-                    let version = found.len() ^ u64::try_from(modified.as_nanos()).unwrap_or(u64::MAX).rotate_left(17);
-                    Ok(FileStat::new(sixb_sandbox::FileKind::File, found.len(), 0o600, modified, version))
+                    let modified = found
+                        .modified()?
+                        .duration_since(std::time::UNIX_EPOCH)
+                        .unwrap_or_default();
+                    let version = found.len()
+                        ^ u64::try_from(modified.as_nanos())
+                            .unwrap_or(u64::MAX)
+                            .rotate_left(17);
+                    Ok(FileStat::new(
+                        sixb_sandbox::FileKind::File,
+                        found.len(),
+                        0o600,
+                        modified,
+                        version,
+                    ))
                 })
                 .await
             }
@@ -375,7 +413,8 @@ impl Sandbox for SmolvmSandbox {
     }
 
     async fn list(&self, path: &SandboxPath, options: ListOptions) -> Result<Vec<DirEntry>> {
-        self.call(files::list(&self.inner.link, path, options)).await
+        self.call(files::list(&self.inner.link, path, options))
+            .await
     }
 
     async fn remove(&self, path: &SandboxPath) -> Result<()> {
@@ -384,9 +423,15 @@ impl Sandbox for SmolvmSandbox {
 
     async fn seek_line(&self, source: &FileSource, seek: SeekLine) -> Result<LinePosition> {
         match source {
-            FileSource::Path(path) => self.call(files::seek_line(&self.inner.link, path, seek)).await,
+            FileSource::Path(path) => {
+                self.call(files::seek_line(&self.inner.link, path, seek))
+                    .await
+            }
             FileSource::Output(id, stream) => {
-                self.with_output(id, *stream, move |mut file| sixb_sandbox::lines::seek_line(&mut file, seek)).await
+                self.with_output(id, *stream, move |mut file| {
+                    sixb_sandbox::lines::seek_line(&mut file, seek)
+                })
+                .await
             }
             _ => Err(unknown_source()),
         }

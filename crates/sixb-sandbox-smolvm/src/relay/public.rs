@@ -69,7 +69,11 @@ mod tests {
             ("2002:7f00:1::", false),
             ("ff02::1", false),
         ] {
-            assert_eq!(is_public(address.parse().expect(address)), expect, "{address}");
+            assert_eq!(
+                is_public(address.parse().expect(address)),
+                expect,
+                "{address}"
+            );
         }
     }
 }

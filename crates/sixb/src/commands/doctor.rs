@@ -54,6 +54,9 @@ pub(super) async fn run(args: JsonArgs) -> Result<Exit> {
             limits(capabilities),
         ]);
     }
+    let machines = factory::smolvm().findings().await;
+    let microvms = machines.iter().all(|finding| finding.ok);
+    checks.extend(machines.into_iter().map(microvm));
     let find = |program: &str| {
         FOLDERS
             .iter()
@@ -69,7 +72,7 @@ pub(super) async fn run(args: JsonArgs) -> Result<Exit> {
     if args.json {
         let capabilities = probed.ok();
         stdout::json(
-            &json!({"version": env!("CARGO_PKG_VERSION"), "ready": ready, "checks": checks, "local": capabilities}),
+            &json!({"version": env!("CARGO_PKG_VERSION"), "ready": ready, "checks": checks, "local": capabilities, "smolvm": {"ready": microvms}}),
         )?;
         return Ok(Exit::OK);
     }
@@ -200,6 +203,19 @@ fn isolation(probed: &Result<Capabilities, SandboxError>) -> Check {
             error.to_string(),
             Some("a trial sandbox did not start; the line above says why"),
         ),
+    }
+}
+
+/// What `--sandbox smolvm` needs. Without it the local sandbox works on.
+fn microvm(finding: sixb_sandbox_smolvm::Finding) -> Check {
+    Check {
+        name: finding.name,
+        status: if finding.ok { Status::Ok } else { Status::Weak },
+        detail: match finding.ok {
+            true => finding.detail,
+            false => format!("--sandbox smolvm does not work: {}", finding.detail),
+        },
+        remedy: finding.remedy,
     }
 }
 

@@ -27,9 +27,14 @@ pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
     if args.task.trim().is_empty() {
         return Err(usage("TASK \"\": is blank; say what the agent should do"));
     }
-    let (project, agent) = agents::project(config, args.agent.as_deref(), args.script.as_deref())?;
     let timeout = args.sandbox.timeout;
     let choice = args.sandbox.resolve(config)?;
+    let (project, agent) = agents::project(
+        config,
+        args.agent.as_deref(),
+        args.script.as_deref(),
+        choice.provider,
+    )?;
     let cancel = interrupt::watch()?;
     let starting = choice.starting();
     let mut request = RunRequest::new(agent, args.task).sandbox(choice.options);

@@ -1,4 +1,4 @@
-//! `sixb sandbox list` and `sixb sandbox sweep`.
+//! `sixb sandbox list`, `sixb sandbox sweep` and `sixb sandbox install`: of all providers.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,13 +6,17 @@ use anyhow::Result;
 use serde_json::json;
 use sixb_sandbox::SandboxRecord;
 
-use crate::{cli::SandboxCommand, factory, failure::Exit, stdout, terminal};
+use crate::{cli::SandboxCommand, factory, failure::Exit, stdout, terminal, values::Provider};
+
+const PROVIDERS: [Provider; 2] = [Provider::Local, Provider::Smolvm];
 
 pub(super) async fn run(command: SandboxCommand) -> Result<Exit> {
-    let factory = factory::local();
     match command {
         SandboxCommand::List(args) => {
-            let records = factory.list().await?;
+            let mut records = Vec::new();
+            for provider in PROVIDERS {
+                records.extend(factory::of(provider).list().await?);
+            }
             if args.json {
                 stdout::json(&records)?;
                 return Ok(Exit::OK);
@@ -27,7 +31,10 @@ pub(super) async fn run(command: SandboxCommand) -> Result<Exit> {
             }
         }
         SandboxCommand::Sweep(args) => {
-            let removed = factory.sweep().await?;
+            let mut removed = Vec::new();
+            for provider in PROVIDERS {
+                removed.extend(factory::of(provider).sweep().await?);
+            }
             if args.json {
                 stdout::json(&json!({"removed": removed}))?;
                 return Ok(Exit::OK);
@@ -39,6 +46,11 @@ pub(super) async fn run(command: SandboxCommand) -> Result<Exit> {
                 0 => terminal::note("nothing to remove"),
                 count => terminal::note(&format!("removed {count}")),
             }
+        }
+        SandboxCommand::Install(_) => {
+            let install = || sixb_sandbox_smolvm::install(terminal::note);
+            let installed = tokio::task::spawn_blocking(install).await??;
+            stdout::line(&installed.program.display().to_string())?;
         }
     }
     Ok(Exit::OK)

@@ -28,7 +28,11 @@ fn flags() {
     let place = Place::new();
     place.write("file.txt", "");
     for (flag, value, parts) in [
-        ("--sandbox", "smolvm", &["not built in", "local"][..]),
+        (
+            "--sandbox",
+            "docker",
+            &["not a sandbox provider", "local or smolvm"][..],
+        ),
         ("--sandbox", "docker", &["local"]),
         ("--net", "https://*.test", &["wildcard", "https://www.test"]),
         ("--net", "none,https://a.test", &["none alone"]),
@@ -110,9 +114,9 @@ fn settings() {
             &["sixb.toml:3: sandbox.memory", "lots", "512M"],
         ),
         (
-            "[sandbox]\nprovider = \"smolvm\"",
+            "[sandbox]\nprovider = \"docker\"",
             exec,
-            &["sixb.toml:2: sandbox.provider", "smolvm", "local"],
+            &["sixb.toml:2: sandbox.provider", "docker", "local or smolvm"],
         ),
         (
             "[sandbox]\nworkspace = \"gone\"",

@@ -1,0 +1,173 @@
+//! `cargo xtask smolvm-lab` and `cargo xtask agent-image`: smolvm for real, on machines with and without KVM.
+
+mod fetch;
+mod image;
+mod outer;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+use crate::counts::Counts;
+use crate::job::Job;
+
+pub(crate) use image::run as agent_image;
+
+/// The example of `sixb-sandbox-smolvm` that runs the checks.
+const RUNNER: &str = "smolvm-conformance";
+/// The processor that smolvm's wheel and the outer machine are for.
+const ARCH: &str = "x86_64";
+
+/// Where the lab keeps what it downloads and builds.
+pub(crate) struct Lab {
+    folder: PathBuf,
+}
+
+impl Lab {
+    fn new(job: &Job) -> Result<Self> {
+        let folder = job.target.join("smolvm-lab");
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        Ok(Self { folder })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+/// The command: what the machines print goes to the terminal as it comes.
+pub(crate) fn lab(arguments: &[String]) -> Result<ExitCode> {
+    let root = crate::facts::root()?;
+    let mut job = Job::new(&root, "smolvm-lab")?;
+    let output = run_lab(&mut job, &arguments.join(","), true)?;
+    let counts = Counts::tests(true, &output);
+    if counts.passed == 0 || counts.failed > 0 {
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The step of `cargo xtask ci`.
+pub(crate) fn step(job: &mut Job) -> Result<Counts> {
+    let output = run_lab(job, "", false)?;
+    job.note(&output);
+    match output
+        .lines()
+        .rev()
+        .find(|line| line.contains(" passed, ") && line.contains(" failed"))
+    {
+        Some(line) => total(line).with_context(|| format!("cannot read {line:?}")),
+        None => bail!("the lab did not end with a line `N passed, N failed`"),
+    }
+}
+
+fn total(line: &str) -> Option<Counts> {
+    let mut words = line.split_whitespace();
+    let passed = words.next()?.parse().ok()?;
+    let failed = words.nth(1)?.parse().ok()?;
+    Some(Counts {
+        passed,
+        failed,
+        ..Counts::default()
+    })
+}
+
+fn run_lab(job: &mut Job, filter: &str, echo: bool) -> Result<String> {
+    if std::env::consts::ARCH != ARCH {
+        bail!("the lab needs {ARCH}: that is what smolvm's wheel and the outer machine are for");
+    }
+    let build = job.cargo(&[
+        "build",
+        "-p",
+        "sixb-sandbox-smolvm",
+        "--example",
+        RUNNER,
+        "-p",
+        "sixb",
+        "--bin",
+        "sixb",
+        "--all-features",
+    ]);
+    if !job.run(build)?.success {
+        bail!("the test runner does not build");
+    }
+    let lab = Lab::new(job)?;
+    let wheel = fetch::wheel(job, &lab)?;
+    let image = image::build(job, &lab, &wheel)?;
+    let binaries = Binaries {
+        runner: job.target.join("debug/examples").join(RUNNER),
+        sixb: job.target.join("debug/sixb"),
+    };
+    if kvm_works() {
+        return native(job, &lab, &wheel, &image, &binaries, filter, echo);
+    }
+    outer::run(job, &lab, &wheel, &image, &binaries, filter, echo)
+}
+
+struct Binaries {
+    runner: PathBuf,
+    sixb: PathBuf,
+}
+
+/// Existence is not enough: containers often show a device that gives no machine.
+fn kvm_works() -> bool {
+    std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/kvm")
+        .is_ok()
+}
+
+/// On this very machine, at full size.
+fn native(
+    job: &mut Job,
+    lab: &Lab,
+    wheel: &Path,
+    image: &Path,
+    binaries: &Binaries,
+    filter: &str,
+    echo: bool,
+) -> Result<String> {
+    let state = tempfile::Builder::new().prefix("sixb-lab").tempdir()?;
+    let mut command = Command::new(&binaries.runner);
+    command
+        .arg(filter)
+        .env("SIXB_LAB_BIN", wheel.join("smolvm"))
+        .env("SIXB_LAB_IMAGE", image)
+        .env("SIXB_LAB_STATE", state.path())
+        .env("FAKE_API_KEY", "sk-test-000")
+        .current_dir(&lab.folder);
+    if echo {
+        eprintln!("on this machine's own KVM");
+    }
+    Ok(job.run(command)?.output)
+}
+
+/// Runs a command of the lab's making.
+fn must(job: &mut Job, command: Command) -> Result<()> {
+    let shown = format!("{command:?}");
+    if !job.run(command)?.success {
+        bail!("{shown} failed; its output is in the log of this step");
+    }
+    Ok(())
+}
+
+fn command(program: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_is_read_from_the_last_line() {
+        let counts = total("104 passed, 2 failed").expect("counts");
+        assert_eq!((counts.passed, counts.failed), (104, 2));
+        assert!(total("nothing passed, at all failed").is_none());
+    }
+}
