@@ -131,12 +131,20 @@ fn native(
     echo: bool,
 ) -> Result<String> {
     let state = tempfile::Builder::new().prefix("sixb-lab").tempdir()?;
+    // Where `sixb sandbox install` and `cargo xtask agent-image` place things for the command line.
+    let home = state.path().join("home/sixb/smolvm");
+    std::fs::create_dir_all(&home)?;
+    std::os::unix::fs::symlink(wheel, home.join("1.32.2"))?;
+    std::os::unix::fs::symlink(image, home.join("agent-image"))?;
     let mut command = Command::new(&binaries.runner);
     command
         .arg(filter)
         .env("SIXB_LAB_BIN", wheel.join("smolvm"))
         .env("SIXB_LAB_IMAGE", image)
         .env("SIXB_LAB_STATE", state.path())
+        .env("SIXB_LAB_SIXB", &binaries.sixb)
+        .env("XDG_DATA_HOME", state.path().join("home"))
+        .env("XDG_CACHE_HOME", state.path().join("home"))
         .env("FAKE_API_KEY", "sk-test-000")
         .current_dir(&lab.folder);
     if echo {

@@ -5,6 +5,10 @@
 //! smolvm hands to the host. Nothing in here is trusted by the host.
 
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the files and processes of the guest are what this program is for"
+)]
 
 mod cgroup;
 mod files;

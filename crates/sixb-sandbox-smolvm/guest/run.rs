@@ -224,6 +224,11 @@ fn feeder(mut pipe: ChildStdin, writer: Arc<Mutex<UnixStream>>) -> mpsc::Sender<
     feed
 }
 
+/// Reads after which a pipe of 64 KiB is empty, also where the first one was small.
+const EMPTIED: u64 = 3;
+/// Most commands say little: memory is touched for those that say more.
+const FIRST_READ: usize = 4 << 10;
+const LATER_READS: usize = 128 << 10;
 const READING: u8 = 0;
 const SENDING: u8 = 1;
 const ENDED: u8 = 2;
@@ -248,7 +253,7 @@ impl Pump {
                 state.store(ENDED, Ordering::Release);
                 return;
             };
-            let mut bytes = vec![0; 128 << 10];
+            let mut bytes = vec![0; FIRST_READ];
             loop {
                 state.store(READING, Ordering::Release);
                 let read = match pipe.read(&mut bytes) {
@@ -261,6 +266,9 @@ impl Pump {
                     break;
                 }
                 reads.fetch_add(1, Ordering::AcqRel);
+                if read == bytes.len() {
+                    bytes.resize(LATER_READS, 0);
+                }
             }
             state.store(ENDED, Ordering::Release);
         });
@@ -281,11 +289,11 @@ fn drain(pumps: &[Pump], group: &Group) {
         let done = pumps.iter().zip(&before).all(|(pump, before)| {
             match pump.state.load(Ordering::Acquire) {
                 ENDED => true,
-                // Nothing was left to read, or two reads have emptied what the pipe held when the command ended.
+                // Nothing was left to read, or so many reads have emptied what the pipe held when the command ended.
                 READING => held && begun.elapsed() >= DRAIN,
                 _ => {
                     held && begun.elapsed() >= DRAIN
-                        && pump.reads.load(Ordering::Acquire) >= before + 2
+                        && pump.reads.load(Ordering::Acquire) >= before + EMPTIED
                 }
             }
         });

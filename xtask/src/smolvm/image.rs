@@ -13,6 +13,14 @@ use crate::job::Job;
 const SUITE: &str = "bookworm";
 const PACKAGES: &str = "bash,ca-certificates,curl,git,jq,mount,procps,python3,ripgrep";
 
+const PROFILE: &str = r#"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+for file in /etc/profile.d/*.sh; do
+  if [ -r "$file" ]; then . "$file"; fi
+done
+unset file
+"#;
+
 /// Builds it into the user's cache folder, where the factory looks for it.
 pub(crate) fn run() -> Result<ExitCode> {
     let root = crate::facts::root()?;
@@ -66,6 +74,11 @@ pub(super) fn build(job: &mut Job, lab: &Lab, wheel: &Path) -> Result<PathBuf> {
     let init = draft.join("usr/sbin/init");
     let _ = fs::remove_file(&init);
     symlink("/usr/local/bin/smolvm-agent", init)?;
+    // Every script of an agent is a login shell: Debian's profiles start programs each time.
+    fs::write(draft.join("etc/profile"), PROFILE)?;
+    for name in ["root/.profile", "root/.bashrc"] {
+        let _ = fs::remove_file(draft.join(name));
+    }
     for folder in ["storage", "workspace", "oldroot"] {
         fs::create_dir_all(draft.join(folder))?;
     }

@@ -40,6 +40,9 @@ const CHECKS: &[Check] = &[
     ("lab::the_gateway_is_reached_by_its_name", || {
         gateway().boxed()
     }),
+    ("lab::a_scripted_run_of_the_command_line", || {
+        scripted_run().boxed()
+    }),
     ("lab::figures", || figures().boxed()),
 ];
 
@@ -329,6 +332,49 @@ async fn gateway() {
         );
     }
     sandbox.destroy().await.expect("destroy");
+}
+
+/// `sixb run`, as a user calls it, with a script in the place of a model.
+async fn scripted_run() {
+    let folder = state().join("scripted-run");
+    std::fs::create_dir_all(&folder).expect("folder");
+    let script = r#"{"steps": [
+        {"toolCalls": [{"id": "kernel", "name": "bash", "arguments": {"command": "uname -r; id -u; uname -r > $SIXB_OUTPUT_DIR/kernel.txt"}}]},
+        {"text": "The kernel is written down."}
+    ]}"#;
+    std::fs::write(folder.join("script.json"), script).expect("script");
+    let output = std::process::Command::new(setting("SIXB_LAB_SIXB", "sixb"))
+        .args([
+            "run",
+            "--sandbox",
+            "smolvm",
+            "--timeout",
+            "10m",
+            "--script",
+            "script.json",
+            "--out",
+            "out",
+        ])
+        .arg("Write down the kernel's version")
+        .current_dir(&folder)
+        .env("XDG_STATE_HOME", folder.join("state"))
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("sixb");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    let runs = std::fs::read_dir(folder.join("out"))
+        .expect("out")
+        .flatten();
+    let kernels: Vec<String> = runs
+        .filter_map(|run| std::fs::read_to_string(run.path().join("kernel.txt")).ok())
+        .collect();
+    let host = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("osrelease");
+    assert!(
+        kernels.len() == 1 && !kernels[0].is_empty() && kernels[0] != host,
+        "a kernel of its own: {kernels:?}, the host's is {host}{told}"
+    );
+    std::fs::remove_dir_all(folder).expect("removed");
 }
 
 fn seconds(begun: Instant) -> f64 {
