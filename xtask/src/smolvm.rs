@@ -100,7 +100,7 @@ fn run_lab(job: &mut Job, filter: &str, echo: bool) -> Result<String> {
         runner: job.target.join("debug/examples").join(RUNNER),
         sixb: job.target.join("debug/sixb"),
     };
-    if kvm_works() {
+    if boots_here(job, &wheel, &binaries)? {
         return native(job, &lab, &wheel, &image, &binaries, filter, echo);
     }
     outer::run(job, &lab, &wheel, &image, &binaries, filter, echo)
@@ -111,13 +111,29 @@ struct Binaries {
     sixb: PathBuf,
 }
 
-/// Existence is not enough: containers often show a device that gives no machine.
-fn kvm_works() -> bool {
-    std::fs::OpenOptions::new()
+/// Whether a machine boots here. A device that can be opened is not enough: many containers show one that gives none.
+fn boots_here(job: &mut Job, wheel: &Path, binaries: &Binaries) -> Result<bool> {
+    let kvm = std::fs::OpenOptions::new()
         .read(true)
         .write(true)
-        .open("/dev/kvm")
-        .is_ok()
+        .open("/dev/kvm");
+    if kvm.is_err() {
+        return Ok(false);
+    }
+    let state = tempfile::Builder::new().prefix("sixb-probe").tempdir()?;
+    let mut command = native_runner(wheel, binaries, state.path());
+    command.arg("--probe");
+    Ok(job.run_bounded(command)?.success)
+}
+
+fn native_runner(wheel: &Path, binaries: &Binaries, state: &Path) -> Command {
+    let mut command = Command::new(&binaries.runner);
+    command
+        .env("SIXB_LAB_BIN", wheel.join("smolvm"))
+        .env("SIXB_LAB_STATE", state)
+        // As root smolvm would start machines as users who may not open /dev/kvm.
+        .env("SMOLVM_VM_UID_DROP", "off");
+    command
 }
 
 /// On this very machine, at full size.
@@ -136,12 +152,10 @@ fn native(
     std::fs::create_dir_all(&home)?;
     std::os::unix::fs::symlink(wheel, home.join("1.32.2"))?;
     std::os::unix::fs::symlink(image, home.join("agent-image"))?;
-    let mut command = Command::new(&binaries.runner);
+    let mut command = native_runner(wheel, binaries, state.path());
     command
         .arg(filter)
-        .env("SIXB_LAB_BIN", wheel.join("smolvm"))
         .env("SIXB_LAB_IMAGE", image)
-        .env("SIXB_LAB_STATE", state.path())
         .env("SIXB_LAB_SIXB", &binaries.sixb)
         .env("XDG_DATA_HOME", state.path().join("home"))
         .env("XDG_CACHE_HOME", state.path().join("home"))

@@ -19,6 +19,8 @@ use sixb_sandbox::conformance::{Expectations, OwnerCommand, Scale, Suite};
 use sixb_sandbox::{NetworkEnforcement, SandboxFactory};
 use sixb_sandbox_smolvm::{Image, SmolvmSandboxFactory};
 
+/// The argument by which this program only tells whether a machine boots.
+const PROBE: &str = "--probe";
 /// The argument that makes this program an owner.
 const OWNER: &str = "--own-a-sandbox";
 
@@ -58,6 +60,16 @@ pub(crate) fn emulated() -> bool {
 async fn main() -> ExitCode {
     let argument = std::env::args().nth(1).unwrap_or_default();
     let shared: Arc<dyn SandboxFactory> = Arc::new(factory());
+    if argument == PROBE {
+        let probed = factory().image(Image::Bare).preflight().await;
+        return match probed {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     if argument == OWNER {
         Suite::own_a_sandbox(shared).await
     }

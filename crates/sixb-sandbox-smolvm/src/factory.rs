@@ -155,6 +155,15 @@ impl SmolvmSandboxFactory {
         looked.await.unwrap_or_default()
     }
 
+    /// Checks all that the first sandbox would check, with a trial boot. Done once by each factory; the verdict of the boot
+    /// is kept until the host boots anew.
+    ///
+    /// # Errors
+    /// `IsolationUnavailable` with what is missing and what to do.
+    pub async fn preflight(&self) -> Result<()> {
+        self.ready().await.map(drop)
+    }
+
     fn found(&self) -> Option<Installation> {
         self.installation.clone().or_else(Installation::find)
     }
@@ -198,7 +207,7 @@ impl SmolvmSandboxFactory {
                 .await
                 .unwrap_or_else(|error| Err(std::io::Error::other(error)))
                 .map_err(|error| SandboxError::io("make the state folder", error))?;
-            preflight::probe(&*engine, &state).await?;
+            preflight::probe(&*engine, &state, self.boot_deadline / 2).await?;
             match self.sweep_with(&*engine).await {
                 Ok(swept) if !swept.is_empty() => {
                     tracing::info!(?swept, "removed machines of dead owners")

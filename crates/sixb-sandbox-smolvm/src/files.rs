@@ -179,13 +179,18 @@ async fn walk(
     ];
     fields.extend(skip.iter().map(|name| name.as_bytes()));
     let mut talk = link.ask(wire::LIST, &fields).await.map_err(failed(OP))?;
-    let mut count = 0;
+    let (mut count, mut empty) = (0, 0);
     loop {
         let payload = match talk.answer(OP, path).await? {
             (wire::OK, _) => return Ok(()),
             (wire::DATA, payload) => payload,
             _ => return Err(broken(OP)),
         };
+        // Only the last piece may be empty: a guest that sends nothing for ever is not listened to.
+        empty += usize::from(payload.is_empty());
+        if empty > 1 {
+            return Err(broken(OP));
+        }
         for entry in wire::unpack(&payload).map_err(failed(OP))?.chunks(7) {
             count += 1;
             let (Some((name, fields)), true) = (entry.split_first(), count <= limit) else {

@@ -22,7 +22,6 @@ use crate::{
 const KVM: &str = "/dev/kvm";
 /// A machine's disks grow with use; less than this would fail in the middle of a run.
 const LEAST_DISK: u64 = 1 << 30;
-const PROBE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -227,7 +226,7 @@ pub(crate) fn booted_before(state: &Path) -> bool {
 }
 
 /// Boots a bare machine and removes it. The verdict is kept until the host boots anew.
-pub(crate) async fn probe(engine: &dyn Smolvm, state: &Path) -> Result<()> {
+pub(crate) async fn probe(engine: &dyn Smolvm, state: &Path, deadline: Duration) -> Result<()> {
     if booted_before(state) {
         return Ok(());
     }
@@ -247,11 +246,11 @@ pub(crate) async fn probe(engine: &dyn Smolvm, state: &Path) -> Result<()> {
         engine.create(&spec).await?;
         engine.start(&name).await
     };
-    let booted = tokio::time::timeout(PROBE_DEADLINE, boot)
+    let booted = tokio::time::timeout(deadline, boot)
         .await
         .unwrap_or(Err(SandboxError::Timeout {
             op: "boot a trial machine",
-            after: PROBE_DEADLINE,
+            after: deadline,
         }));
     let removed = engine.delete(&name).await;
     booted.map_err(|error| match error {

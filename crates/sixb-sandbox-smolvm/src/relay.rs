@@ -24,7 +24,7 @@ use sixb_sandbox::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    sync::mpsc,
+    sync::{Semaphore, mpsc},
     time::timeout,
 };
 
@@ -38,6 +38,8 @@ use crate::{
 pub(crate) const GATEWAY: &str = "gateway.sixb.internal";
 /// Connections parked in the guest, so that a new one there finds one at once.
 const PARKED: usize = 4;
+/// Connections of one machine at the same time.
+const MAX_CONNECTIONS: usize = 128;
 const CONNECT: Duration = Duration::from_secs(15);
 /// How long the guest may take to show what it wants.
 const FIRST_WORDS: Duration = Duration::from_secs(30);
@@ -203,7 +205,9 @@ pub(crate) fn serve(relay: Arc<Relay>, link: Link, denials: Denials, end: Cancel
     if relay.ways.is_empty() {
         return;
     }
+    let open = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     for _ in 0..PARKED {
+        let open = open.clone();
         let (relay, link, denials, end) =
             (relay.clone(), link.clone(), denials.clone(), end.clone());
         tokio::spawn(async move {
@@ -217,8 +221,13 @@ pub(crate) fn serve(relay: Arc<Relay>, link: Link, denials: Denials, end: Cancel
                         let Some(way) = relay.ways.get(index).cloned() else {
                             continue;
                         };
+                        let Ok(permit) = open.clone().try_acquire_owned() else {
+                            denials.tell(&way, DenialReason::Limit);
+                            continue;
+                        };
                         let (denials, end) = (denials.clone(), end.clone());
                         tokio::spawn(async move {
+                            let _permit = permit;
                             tokio::select! {
                                 passed = pass(&way, talk, &denials) => if let Err(error) = passed {
                                     tracing::debug!(way = way.name, %error, "a connection of the guest ended early");

@@ -241,8 +241,6 @@ async fn follow(
     loop {
         let frame = tokio::select! {
             biased;
-            frame = received.recv() => frame,
-            () = &mut receive => None,
             () = cancel.cancelled(), if !asked => {
                 asked = true;
                 overdue = Instant::now() + GRACE;
@@ -261,6 +259,9 @@ async fn follow(
                 overdue += GRACE;
                 continue;
             }
+            // Last: a guest that floods must not hide a deadline.
+            frame = received.recv() => frame,
+            () = &mut receive => None,
         };
         let Some((kind, payload)) = frame else {
             return Ended::Gone;

@@ -66,6 +66,7 @@ mount -t tmpfs -o size=90% tmp /tmp
 mount -t cgroup2 cgroup /sys/fs/cgroup
 ip link set lo up
 hostname lab
+dmesg -n 1
 echo "sixb-lab up after $(cut -d' ' -f1 /proc/uptime) s"
 bash /lab/run </dev/null 2>&1
 sync
