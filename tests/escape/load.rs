@@ -69,7 +69,7 @@ async fn bombed(
     judge: impl Fn(&sixb_sandbox::CommandOutput) -> Option<String>,
 ) -> String {
     let sandbox = arena.sandbox(CreateOptions::default().limits(limits)).await;
-    let (seen, output) = beside(&sandbox, bomb.timeout(Duration::from_secs(3))).await;
+    let (seen, output) = beside(&sandbox, bomb.timeout(Duration::from_secs(2))).await;
     let unwell = unwell(&sandbox).await;
     let gone = destroyed(arena, sandbox).await;
     let all = [

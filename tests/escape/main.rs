@@ -13,6 +13,8 @@
 mod arena;
 mod bait;
 mod deadlines;
+#[cfg(test)]
+mod docs;
 mod inherited;
 mod load;
 mod names;

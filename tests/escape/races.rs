@@ -17,7 +17,7 @@ const SWAP: &str = include_str!("attacks/swap.c");
 const INSIDE: &str = "inside";
 const OUTSIDE: &str = "of the host, outside";
 /// How long each race runs.
-const LONG: Duration = Duration::from_millis(1200);
+const LONG: Duration = Duration::from_millis(800);
 
 /// A sandbox on a host folder, and a folder beside it that no call may touch.
 struct Course {

@@ -12,6 +12,7 @@ pub(crate) struct AgentLab {
     pub(crate) sixb: Sixb,
     /// Outputs and transcripts.
     pub(crate) out: TempDir,
+    state: TempDir,
 }
 
 /// A step of one `bash` call.
@@ -30,6 +31,7 @@ impl AgentLab {
         Self {
             sixb: sixb.expect("project"),
             out: tempfile::tempdir().expect("folder"),
+            state: tempfile::tempdir().expect("folder"),
         }
     }
 
@@ -37,6 +39,7 @@ impl AgentLab {
         RunRequest::new("a", "do it")
             .outputs(self.out.path())
             .transcripts(self.out.path())
+            .state(self.state.path())
     }
 
     pub(crate) async fn start(&self, request: RunRequest) -> Run {

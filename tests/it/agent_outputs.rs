@@ -4,10 +4,12 @@
     reason = "the test looks at the host's side"
 )]
 
+use std::fs;
+
 use serde_json::json;
 use sixb_agent::RunRequest;
 
-use crate::agent_lab::{AgentLab, bash, codes, play};
+use crate::agent_lab::{AgentLab, bash, codes, in_folder, play};
 
 /// Runs one command and gives the paths saved, the diagnostics and the lab.
 async fn saved(command: &str) -> (AgentLab, sixb_agent::Outcome, Vec<String>) {
@@ -134,4 +136,93 @@ async fn without_a_folder_outputs_are_left_behind_and_told() {
     );
     let outcome = lab.play(RunRequest::new("a", "x")).await;
     assert_eq!(codes(&outcome), [("output_no_folder", None)]);
+}
+
+/// The folder of outputs lies in the workspace, as with `sixb run --workspace .`: whatever the guest does to its name,
+/// nothing is written outside, and what it wrote honestly is saved.
+#[tokio::test]
+async fn outputs_in_the_guests_own_folder_never_leave_it() {
+    for (attack, command, saved) in [
+        ("none", "true", true),
+        (
+            "a link at the run's folder",
+            "mkdir -p sixb-out && ln -s VICTIM sixb-out/$SIXB_RUN_ID",
+            false,
+        ),
+        (
+            "a link at the output folder",
+            "ln -s VICTIM sixb-out",
+            false,
+        ),
+        (
+            "a relative link at the output folder",
+            "ln -s ../victim sixb-out",
+            false,
+        ),
+        (
+            "a folder made beforehand",
+            "mkdir -p sixb-out/$SIXB_RUN_ID && ln -s VICTIM sixb-out/$SIXB_RUN_ID/deep",
+            false,
+        ),
+        (
+            "a process that waits for the folder and swaps it",
+            "(while :; do for f in sixb-out/* sixb-out; do test -d $f && ! test -L $f && mv $f gone$RANDOM && \
+             ln -s VICTIM $f; done; done) > /dev/null 2>&1 &",
+            true,
+        ),
+    ] {
+        let root = tempfile::tempdir().expect("folder");
+        let (work, victim) = (root.path().join("work"), root.path().join("victim"));
+        for folder in [&work, &victim] {
+            fs::create_dir(folder).expect("folder");
+        }
+        let command = command.replace("VICTIM", victim.to_str().expect("path"));
+        let script = format!(
+            "mkdir $SIXB_OUTPUT_DIR/deep; echo report > $SIXB_OUTPUT_DIR/deep/report.md; {command}"
+        );
+        let lab = AgentLab::new(json!([bash("c", &script), {"text": "done"}]), |agent| agent);
+        let request = lab.request().sandbox(in_folder(&work, false));
+        let outcome = lab.play(request.outputs(work.join("sixb-out"))).await;
+        assert!(outcome.completed(), "{attack}: {outcome:?}");
+        assert_eq!(
+            outcome.files.len(),
+            usize::from(saved),
+            "{attack}: {outcome:?}"
+        );
+        assert_eq!(
+            codes(&outcome).len(),
+            usize::from(!saved),
+            "{attack}: {outcome:?}"
+        );
+        for file in &outcome.files {
+            let text = fs::read_to_string(&file.host_path).expect("saved");
+            assert_eq!(text, "report\n", "{attack}");
+        }
+        let found: Vec<_> = fs::read_dir(&victim).expect("victim").collect();
+        assert!(found.is_empty(), "{attack}: {found:?}");
+        assert!(!work.join(".sixb").exists(), "{attack}");
+    }
+}
+
+/// What an earlier guest left is there before the run.
+#[tokio::test]
+async fn a_link_that_waits_in_the_guests_folder_is_refused_before_the_run() {
+    let root = tempfile::tempdir().expect("folder");
+    let work = root.path().join("work");
+    fs::create_dir(&work).expect("folder");
+    std::os::unix::fs::symlink(root.path(), work.join("sixb-out")).expect("link");
+    let lab = AgentLab::new(json!([{"text": "done"}]), |agent| agent);
+    for request in [
+        lab.request().outputs(work.join("sixb-out")),
+        lab.request().outputs(work.join("sixb-out/deeper")),
+    ] {
+        let request = request.sandbox(in_folder(&work, false));
+        let error = lab
+            .sixb
+            .run(request)
+            .await
+            .expect_err("refused")
+            .to_string();
+        assert!(error.contains("sixb-out is a link"), "{error}");
+    }
 }

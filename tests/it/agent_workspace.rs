@@ -124,3 +124,52 @@ async fn a_read_only_folder_is_read_and_left_alone() {
     assert_eq!(codes(&outcome), [("workspace_read_only", None)]);
     assert_eq!(tree(folder.path()), ["data.csv".to_owned()].into());
 }
+
+#[tokio::test]
+async fn a_second_run_in_the_same_folder_is_refused() {
+    let folder = tempfile::tempdir().expect("folder");
+    let lab = AgentLab::new(
+        json!([bash("c", "echo kept > $SIXB_OUTPUT_DIR/kept"), {"text": "done"}]),
+        |agent| agent,
+    );
+    let request = || lab.request().sandbox(in_folder(folder.path(), false));
+    let first = lab.start(request()).await;
+    let refused = lab
+        .sixb
+        .run(request())
+        .await
+        .expect_err("refused")
+        .to_string();
+    assert!(
+        refused.contains(first.id()) && refused.contains(&folder.path().display().to_string()),
+        "{refused}"
+    );
+    let outcome = first.finish().await.expect("outcome");
+    assert_eq!(outcome.files.len(), 1, "{outcome:?}");
+    assert!(lab.play(request()).await.completed(), "free again");
+    // Reading is not writing.
+    let read_only = || lab.request().sandbox(in_folder(folder.path(), true));
+    let (one, other) = (lab.start(read_only()).await, lab.start(read_only()).await);
+    assert!(one.finish().await.is_some() && other.finish().await.is_some());
+}
+
+#[tokio::test]
+async fn a_transcript_that_the_guest_could_change_is_refused() {
+    let folder = tempfile::tempdir().expect("folder");
+    let lab = AgentLab::new(json!([{"text": "done"}]), |agent| agent);
+    let request = lab.request().transcripts(folder.path().join("deep/runs"));
+    let writable = request.clone().sandbox(in_folder(folder.path(), false));
+    let refused = lab
+        .sixb
+        .run(writable)
+        .await
+        .expect_err("refused")
+        .to_string();
+    assert!(
+        refused.contains("transcripts") && refused.contains("deep/runs"),
+        "{refused}"
+    );
+    assert_eq!(tree(folder.path()), BTreeSet::new());
+    let read_only = request.sandbox(in_folder(folder.path(), true));
+    assert!(lab.play(read_only).await.transcript.is_some());
+}

@@ -7,6 +7,13 @@ use sixb_sandbox::{CreateOptions, FileWrite, LazySandbox, Sandbox, SandboxPath};
 use sixb_sandbox_local::LocalSandboxFactory;
 use sixb_tools::{ToolContext, ToolContextBuilder, ToolError, ToolRegistry, sandbox_tools};
 
+/// A guard against waiting for ever, far beyond what any machine needs: no measurement.
+pub(crate) async fn unless_hung<F: Future>(work: F) -> F::Output {
+    tokio::time::timeout(Duration::from_secs(60), work)
+        .await
+        .expect("nothing hangs")
+}
+
 pub(crate) struct Lab {
     pub(crate) tools: ToolRegistry,
     pub(crate) lazy: LazySandbox,
@@ -36,10 +43,7 @@ impl Lab {
         input: Value,
     ) -> Result<Value, ToolError> {
         let call = self.tools.call(tool, self.cx(call_id).build(), input);
-        let output = tokio::time::timeout(Duration::from_secs(60), call)
-            .await
-            .expect("no call hangs");
-        output.map(|output| output.to_json())
+        unless_hung(call).await.map(|output| output.to_json())
     }
 
     /// A call that must give a result.

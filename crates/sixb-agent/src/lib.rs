@@ -25,3 +25,4 @@ pub use scripted::ScriptedModel;
 pub use sixb_tools::RunKind;
 #[doc(no_inline)]
 pub use tokio_util::sync::CancellationToken;
+pub use workspace::{SweptWorkspace, state_folder, sweep_workspaces};

@@ -1,9 +1,10 @@
 //! Saves the files of the output directory to a folder of the host.
 
 mod folder;
+pub(crate) mod place;
 mod plan;
 
-use std::{path::Path, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use sixb_sandbox::{ByteRange, DirEntry, FileKind, FileSource, ListOptions, Sandbox, SandboxError};
@@ -12,7 +13,8 @@ use crate::{
     run::{Diagnostic, SavedFile},
     workspace::{ForeignOutputs, layout},
 };
-use folder::Folder;
+pub(crate) use folder::Folder;
+use folder::Staged;
 use plan::{Take, omission, plan};
 
 /// Read at a time, in bytes.
@@ -27,67 +29,110 @@ pub(crate) struct Collected {
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
-/// Saves the run's output files to `<folder>/<run id>/`, each appearing whole or not at all.
+/// Output files that are whole on the host and have no name there yet.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    staged: Vec<Staged>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// Copies the run's output files to the host.
 ///
-/// Never fails: what cannot be saved, also for want of time, is a diagnostic.
-pub(crate) async fn collect(
+/// Never fails: what cannot be taken, also for want of time, is a diagnostic.
+pub(crate) async fn take(
     sandbox: &dyn Sandbox,
     foreign: &ForeignOutputs,
-    target: Option<(&Path, &str)>,
+    folder: Option<&Folder>,
     deadline: Instant,
-) -> Collected {
-    let mut collected = Collected::default();
+) -> Taken {
+    let mut taken = Taken::default();
     let entries = match within(deadline, list(sandbox)).await {
         Some(Ok(entries)) => entries,
         Some(Err(problem)) => {
-            collected
+            taken
                 .diagnostics
                 .push(Diagnostic::error("output", "output_unreadable", problem));
-            return collected;
+            return taken;
         }
         None => {
             let text = "the output directory could not be listed in time";
-            collected
+            taken
                 .diagnostics
                 .push(Diagnostic::error("output", "output_timeout", text));
-            return collected;
+            return taken;
         }
     };
     let plan = plan(entries, &layout::path(layout::OUTPUTS), foreign);
-    collected.diagnostics = plan.left_out;
+    taken.diagnostics = plan.left_out;
     if plan.take.is_empty() {
-        return collected;
+        return taken;
     }
-    let Some((parent, run_id)) = target else {
+    let Some(folder) = folder else {
         let text = format!(
             "{} output files were left behind: the run has no folder for them",
             plan.take.len()
         );
-        collected
+        taken
             .diagnostics
             .push(Diagnostic::warning("output", "output_no_folder", text));
-        return collected;
+        return taken;
     };
-    let mut folder = Folder::new(parent, run_id);
-    for take in &plan.take {
-        let saved = match within(deadline, save(sandbox, take, &mut folder)).await {
-            Some(saved) => saved,
-            None => Err((
-                "output_timeout",
-                "was not saved: the time for outputs was over".to_owned(),
-            )),
-        };
-        match saved {
-            Ok(file) => collected.files.push(file),
-            Err((code, message)) => {
-                collected
-                    .diagnostics
-                    .push(omission(code, &take.shown(), &message))
+    for file in plan.take {
+        let shown = file.shown();
+        match within(deadline, stage(sandbox, file, folder)).await {
+            Some(Ok(staged)) => taken.staged.push(staged),
+            Some(Err((code, message))) => {
+                taken.diagnostics.push(omission(code, &shown, &message));
             }
+            None => taken.diagnostics.push(out_of_time(&shown)),
         }
     }
-    folder.finish().await;
+    taken
+}
+
+/// Gives what was taken its names, as `<folder>/<run id>/…`, each file appearing whole or not at all.
+///
+/// If the folder is exposed to the guest the sandbox must be gone by now.
+pub(crate) async fn publish(
+    taken: Taken,
+    folder: Option<Arc<Folder>>,
+    deadline: Instant,
+) -> Collected {
+    let mut collected = Collected {
+        files: Vec::new(),
+        diagnostics: taken.diagnostics,
+    };
+    let Some(folder) = folder else {
+        return collected;
+    };
+    for staged in taken.staged {
+        let (shown, size_bytes) = (staged.shown(), staged.size());
+        let publishing = tokio::task::spawn_blocking({
+            let folder = folder.clone();
+            move || folder.publish(staged)
+        });
+        match within(deadline, publishing).await {
+            Some(Ok(Ok(host_path))) => collected.files.push(SavedFile {
+                path: shown,
+                host_path,
+                size_bytes,
+            }),
+            Some(Ok(Err((code, message)))) => {
+                collected.diagnostics.push(omission(code, &shown, &message));
+            }
+            // The runtime shuts down, or time is over: either way nobody waits for this file.
+            Some(Err(_)) | None => collected.diagnostics.push(out_of_time(&shown)),
+        }
+    }
     collected
+}
+
+fn out_of_time(shown: &str) -> Diagnostic {
+    omission(
+        "output_timeout",
+        shown,
+        "was not saved: the time for outputs was over",
+    )
 }
 
 async fn within<T>(deadline: Instant, work: impl Future<Output = T>) -> Option<T> {
@@ -127,11 +172,7 @@ async fn list(sandbox: &dyn Sandbox) -> Result<Vec<DirEntry>, String> {
 type Omitted = (&'static str, String);
 
 /// Copies one file, unless it changes meanwhile.
-async fn save(
-    sandbox: &dyn Sandbox,
-    take: &Take,
-    folder: &mut Folder,
-) -> Result<SavedFile, Omitted> {
+async fn stage(sandbox: &dyn Sandbox, take: Take, folder: &Folder) -> Result<Staged, Omitted> {
     let changed = || {
         (
             "output_changed",
@@ -143,7 +184,7 @@ async fn save(
     let unwritable =
         |error: std::io::Error| ("output_write_failed", format!("cannot be written: {error}"));
     let source = FileSource::Path(take.source.clone());
-    let mut file = folder.begin(take).await?;
+    let mut file = folder.begin()?;
     let mut offset = 0;
     while offset < take.size {
         let piece = usize::try_from(take.size - offset)
@@ -163,10 +204,5 @@ async fn save(
     if now.kind != FileKind::File || now.version != take.version || now.size != take.size {
         return Err(changed());
     }
-    let host_path = file.publish().await?;
-    Ok(SavedFile {
-        path: take.shown(),
-        host_path,
-        size_bytes: take.size,
-    })
+    file.whole(take).await
 }

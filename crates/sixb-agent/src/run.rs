@@ -7,6 +7,7 @@ mod engine;
 mod event;
 mod feed;
 mod finish;
+mod kept;
 mod outcome;
 mod request;
 mod step;
@@ -34,7 +35,7 @@ pub use event::{CallStatus, RunEvent, RunState};
 pub use outcome::{Diagnostic, FailureKind, Outcome, RunStatus, SavedFile, Severity};
 pub use request::{RunError, RunRequest};
 
-use crate::{agent::Agent, transcript::Writer};
+use crate::agent::Agent;
 use feed::Feed;
 use stop::Stop;
 
@@ -111,14 +112,11 @@ pub(crate) struct Job {
     pub(crate) request: RunRequest,
 }
 
-/// Checks the request, begins the transcript and spawns the run.
+/// Checks the request, opens what the run keeps on the host and spawns the run.
 pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError> {
     job.request.check()?;
     let id = format!("run_{}", ulid::Ulid::new().to_string().to_lowercase());
-    let transcript = match &job.request.transcripts {
-        None => None,
-        Some(folder) => Some(Writer::create(folder, &id)?),
-    };
+    let kept = kept::open(&job.request, &id).await?;
     let cancel = job.request.cancel.child_token();
     let (sender, receiver) = mpsc::channel(256);
     let (outcome_sender, outcome) = oneshot::channel();
@@ -127,10 +125,10 @@ pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError>
         cancel.clone(),
         job.request.timeout.unwrap_or(job.agent.timeout),
     );
-    let feed = Feed::new(sender, transcript, stop.clone());
+    let feed = Feed::new(sender, kept.transcript, stop.clone());
     let label = job.agent.model();
     let (closing, job_agent) = (job.closing.clone(), job.request.agent.clone());
-    let engine = engine::Engine::new(id.clone(), job, feed, stop);
+    let engine = engine::Engine::new(id.clone(), job, kept.outputs, kept.claim, feed, stop);
     let cancel_on_close = cancel.clone();
     let span = tracing::info_span!("run", run_id = id, agent_id = job_agent);
     let work = async move {

@@ -9,8 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    Tool, ToolBuildError, ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolSpec, bound,
-    schema,
+    Tool, ToolBuildError, ToolContext, ToolError, ToolOutput, ToolSpec, bound, schema, validate,
 };
 
 /// Builds a tool from a closure. Its input type gives the schema; doc comments of the fields are what the model reads.
@@ -68,7 +67,8 @@ impl AgentTool {
     /// [`MAX_RESULT_BYTES`](crate::MAX_RESULT_BYTES) of JSON, and no `NaN` or infinity in it.
     ///
     /// # Errors
-    /// A bad name, a blank description, or an input type that is no struct with named fields or contains itself.
+    /// A bad name, a blank description, or an input type that is no struct with named fields only (a flattened map has
+    /// others) or contains itself.
     pub fn run<I, O, H, F>(self, handler: H) -> Result<Arc<dyn Tool>, ToolBuildError>
     where
         I: DeserializeOwned + JsonSchema + Send + 'static,
@@ -116,12 +116,7 @@ where
     }
 
     async fn call(&self, cx: ToolContext, input: Value) -> Result<ToolOutput, ToolError> {
-        let input = serde_json::from_value(input).map_err(|error| {
-            ToolError::new(
-                ToolErrorKind::InvalidInput,
-                format!("the input does not fit: {error}"),
-            )
-        })?;
+        let input = validate::typed(&input)?;
         let mut value = Some((self.handler)(cx, input).await?);
         // A `ToolOutput` is passed on as it is, so that rich content stays rich.
         if let Some(output) = (&mut value as &mut dyn Any).downcast_mut::<Option<ToolOutput>>()

@@ -1,13 +1,18 @@
 //! What a tool call gives back.
 
+mod rich;
+
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
+
+use crate::ToolError;
 
 /// The result of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ToolOutput {
-    /// Any JSON value.
+    /// Any JSON value. An object whose `kind` is `agentToolResult` is rich content and is read as such by
+    /// [`ToolRegistry::call`](crate::ToolRegistry::call).
     Json(Value),
     /// Parts for a model to look at, in order. At least one.
     Rich(Vec<ContentPart>),
@@ -31,12 +36,23 @@ impl ToolOutput {
         Self::Rich(vec![ContentPart::Text { text: text.into() }])
     }
 
+    /// Reads JSON that is rich content by its own account.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub(crate) fn settle(self) -> Result<Self, ToolError> {
+        match self {
+            Self::Json(value) if rich::is(&value) => rich::read(&value).map(Self::Rich),
+            other => Ok(other),
+        }
+    }
+
     /// As it is kept in a transcript and shown to a model: the JSON itself, or
     /// `{"kind":"agentToolResult","content":[…]}`.
     pub fn to_json(&self) -> Value {
         match self {
             Self::Json(value) => value.clone(),
-            Self::Rich(content) => json!({"kind": "agentToolResult", "content": content}),
+            Self::Rich(content) => json!({"kind": rich::KIND, "content": content}),
         }
     }
 }

@@ -75,8 +75,8 @@ impl ToolRegistry {
     ///
     /// # Errors
     /// `not_found` for an unknown tool, `invalid_input` when the schema does not accept `arguments`, `timeout` and
-    /// `cancelled` as the context says, `internal` for a panic, `limit_exceeded` for a result that is too large, and
-    /// whatever the tool itself returns.
+    /// `cancelled` as the context says, `internal` for a panic and for rich content that is not valid, `limit_exceeded`
+    /// for a result that is too large, and whatever the tool itself returns.
     pub async fn call(
         &self,
         name: &str,
@@ -91,7 +91,9 @@ impl ToolRegistry {
             .await;
         let result = match result {
             // The built-in tools have their own, tighter bounds on what a model reads.
-            Ok(output) if !entry.builtin => bound::check_result(&output).map(|()| output),
+            Ok(output) if !entry.builtin => output
+                .settle()
+                .and_then(|output| bound::check_result(&output).map(|()| output)),
             result => result,
         };
         if let Err(error) = &result {

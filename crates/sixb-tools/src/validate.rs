@@ -1,9 +1,14 @@
 //! Checks arguments against a tool's schema, and says what is wrong so that a model can mend it.
 
+mod numbers;
+mod typed;
+
 use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 
 use crate::{ToolError, ToolErrorKind};
+
+pub(crate) use typed::typed;
 
 /// Problems named in one error.
 const MAX_PROBLEMS: usize = 5;
@@ -23,7 +28,7 @@ impl InputCheck {
             .as_object()
             .map(|named| named.keys().cloned().collect());
         Ok(Self {
-            validator: jsonschema::draft202012::new(schema).map_err(|error| error.to_string())?,
+            validator: numbers::compile(schema)?,
             properties: properties.unwrap_or_default(),
         })
     }
@@ -51,11 +56,7 @@ impl InputCheck {
 
     fn describe(&self, error: &ValidationError<'_>) -> String {
         let path = error.instance_path().as_str();
-        let place = if path.is_empty() {
-            "at the root".to_owned()
-        } else {
-            format!("at `{path}`")
-        };
+        let place = place(path);
         match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected } if path.is_empty() => {
                 let known = match &self.properties[..] {
@@ -83,6 +84,14 @@ impl InputCheck {
             }
             _ => format!("{place}: {}", message(error)),
         }
+    }
+}
+
+fn place(pointer: &str) -> String {
+    if pointer.is_empty() {
+        "at the root".to_owned()
+    } else {
+        format!("at `{pointer}`")
     }
 }
 
@@ -123,7 +132,7 @@ mod tests {
                 "limit": {"type": ["integer", "null"], "minimum": 1},
                 "mode": {"enum": ["a", "b"]},
                 "list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "number"}}}},
-                "either": {"anyOf": [{"type": "string"}, {"type": "array"}]}
+                "either": {"anyOf": [{"type": "string"}, {"type": "integer"}]}
             },
             "required": ["path"],
             "additionalProperties": false
@@ -131,7 +140,15 @@ mod tests {
         for (input, expect) in [
             (json!({"path": "x"}), "ok"),
             (json!({"path": "x", "limit": null}), "ok"),
-            (json!({"path": "x", "limit": 1.0}), "ok"),
+            (
+                json!({"path": "x", "limit": 1.0}),
+                "invalid input: at `/limit`: 1.0 is not written as an integer: expected digits without fraction or exponent",
+            ),
+            (json!({"path": "x", "list": [{"n": 1.0}]}), "ok"),
+            (
+                json!({"path": "x", "either": 2.0}),
+                "invalid input: at `/either`: 2.0 fits none of the forms: 2.0 is not of type \"string\", or 2.0 is not written as an integer: expected digits without fraction or exponent",
+            ),
             (
                 json!({}),
                 "invalid input: at the root: property \"path\" is missing",
@@ -165,8 +182,8 @@ mod tests {
                 "invalid input: at `/list/1/n`: \"one\" is not of type \"number\"",
             ),
             (
-                json!({"path": "x", "either": 1}),
-                "invalid input: at `/either`: 1 fits none of the forms: 1 is not of type \"string\", or 1 is not of type \"array\"",
+                json!({"path": "x", "either": []}),
+                "invalid input: at `/either`: [] fits none of the forms: [] is not of type \"string\", or [] is not of type \"integer\"",
             ),
         ] {
             check(&schema, input, expect);

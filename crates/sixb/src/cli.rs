@@ -6,12 +6,20 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::sandbox_args::SandboxArgs;
 
+/// Lines of at most 78 columns: a narrower terminal is wrapped, none is wrapped twice.
 const AFTER_HELP: &str = "\
-Exit codes: 0 done, 1 failed, 2 wrong flags or sixb.toml, 130 cancelled by Ctrl-C or a signal, 141 nobody reads the
-output. `sixb exec` passes the command's own code on: 128 + N for signal N, 124 when --timeout passed.
+Exit codes:
+    0  done
+    1  failed: the message says what, where and what to do next
+    2  wrong flags or sixb.toml; nothing was started
+  130  cancelled by Ctrl-C or a signal
+  141  nobody reads the output
+`sixb exec` passes the command's own code on: 128 + N for signal N, and 124
+when --timeout passed.
 
-Data goes to stdout, everything for people to stderr. NO_COLOR takes the colour away.
-Sandboxes keep their state in $XDG_STATE_HOME/sixb, by default ~/.local/state/sixb.";
+Data goes to stdout, everything for people to stderr. NO_COLOR takes the
+colour away. Sandboxes and transcripts are kept in $XDG_STATE_HOME/sixb, by
+default ~/.local/state/sixb.";
 
 /// Gives AI agents a sandbox, tools and files.
 #[derive(Debug, Parser)]
@@ -50,6 +58,10 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "DIR", default_value = "sixb-out")]
     pub(crate) out: PathBuf,
 
+    /// Keep the transcript below this folder [default: runs/ of the state folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) transcripts: Option<PathBuf>,
+
     /// Print the run's events as JSON lines to stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -71,6 +83,12 @@ pub(crate) struct RunArgs {
     /// Save the run's files below this folder, in one named like the run
     #[arg(long, value_name = "DIR", default_value = "sixb-out")]
     pub(crate) out: PathBuf,
+
+    /// Keep the transcript below this folder, in one named like the run [default: runs/ of the state folder]
+    ///
+    /// It may not lie in a folder that the sandbox may write to.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) transcripts: Option<PathBuf>,
 
     /// Print the run's events as JSON lines to stdout, in the place of the answer
     #[arg(long)]
@@ -154,5 +172,12 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_end_of_the_help_is_not_wrapped_on_a_terminal_of_80_columns() {
+        for line in super::AFTER_HELP.lines() {
+            assert!(line.chars().count() <= 78, "{line}");
+        }
     }
 }

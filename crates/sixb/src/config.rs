@@ -114,7 +114,8 @@ impl Config {
             let offset = error.span().map_or(0, |span| span.start);
             let key = keys::at(table.get_ref(), offset).unwrap_or_default();
             let message = error.message().replace('\n', "; ");
-            anyhow!("{}: {key}: {message}", line(offset))
+            let remedy = remedy(&key, &message);
+            anyhow!("{}: {key}: {message}{remedy}", line(offset))
         })
     }
 
@@ -133,6 +134,27 @@ impl Config {
             None => path.as_ref().to_owned(),
         }
     }
+}
+
+/// What to write in the place of a value of the wrong type, which the parser does not say.
+fn remedy(key: &str, message: &str) -> String {
+    if !message.starts_with("invalid type") {
+        return String::new();
+    }
+    let name = key.rsplit('.').next().unwrap_or(key);
+    let example = match name {
+        "memory" => "\"512M\"",
+        "timeout" => "\"2m\"",
+        "net" => "\"none\"",
+        "provider" => "\"local\"",
+        "workspace" => "\"data:ro\"",
+        "model" => "\"script:turn.json\"",
+        "tools" => "[\"bash\"]",
+        "max_steps" => "25",
+        "id" | "name" | "instructions" => "\"some text\"",
+        _ => return format!("; write it as a table: [{key}]"),
+    };
+    format!("; write {name} = {example}")
 }
 
 #[cfg(test)]
@@ -192,14 +214,18 @@ mod tests {
         );
         check(
             "[sandbox]\ntimeout = 30",
-            &["2: ", "sandbox.timeout", "30", "string"],
+            &["2: ", "sandbox.timeout", "30", "write timeout = \"2m\""],
         );
         check(
             "[agents.a]\nmax_steps = 0",
             &["2: ", "agents.a.max_steps", "0"],
         );
-        check("sandbox = 3", &["1: ", "sandbox"]);
+        check(
+            "[sandbox]\nmemory = 12",
+            &["2: ", "sandbox.memory", "12", "write memory = \"512M\""],
+        );
+        check("sandbox = 3", &["1: ", "sandbox", "[sandbox]"]);
         check("agents = { a = 3 }", &["1: ", "agents.a"]);
-        check("[sandbox\n", &["1: "]);
+        check("[sandbox\n", &["1: ", "correct the TOML"]);
     }
 }

@@ -83,13 +83,9 @@ impl Progress {
                 self.finished += 1;
                 let line = self.calls.remove(call_id).unwrap_or_else(|| plain(name));
                 let (mark, end) = match (status, error) {
-                    (CallStatus::Ok, _) => match result
-                        .as_ref()
-                        .and_then(|result| result.get("exitCode"))
-                        .and_then(Value::as_i64)
-                    {
-                        None | Some(0) => (paint(GREEN, "ok"), String::new()),
-                        Some(code) => (paint(YELLOW, "ok"), format!(", exit code {code}")),
+                    (CallStatus::Ok, _) => match result.as_ref().and_then(how_it_ended) {
+                        None => (paint(GREEN, "ok"), String::new()),
+                        Some((mark, more)) => (paint(YELLOW, mark), more),
                     },
                     (CallStatus::Cancelled, _) => (paint(YELLOW, "cut"), String::new()),
                     (_, Some(_)) if self.no_sandbox.is_some() => {
@@ -231,6 +227,30 @@ fn saved(file: &SavedFile) -> String {
     )
 }
 
+/// How the command of a call ended, unless it ended well: a mark, and what to add. A result of another tool has none of
+/// these fields.
+fn how_it_ended(result: &Value) -> Option<(String, String)> {
+    let is = |key: &str| result.get(key).and_then(Value::as_bool) == Some(true);
+    let number = |key: &str| result.get(key).and_then(Value::as_i64);
+    let mark = |mark: &str| Some((mark.to_owned(), String::new()));
+    if is("timedOut") {
+        return mark("timed out");
+    }
+    if is("cancelled") {
+        return mark("cancelled");
+    }
+    match (result.get("exitCode")?, number("signal")) {
+        (Value::Null, Some(signal)) if is("oomKilled") => Some((
+            format!("killed by signal {signal}"),
+            ", out of memory".into(),
+        )),
+        (Value::Null, Some(signal)) => mark(&format!("killed by signal {signal}")),
+        (Value::Null, None) => mark("lost"),
+        (code, _) if code.as_i64() == Some(0) => None,
+        (code, _) => Some(("ok".into(), format!(", exit code {code}"))),
+    }
+}
+
 /// A path as short as it can be written here.
 fn near(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
@@ -310,6 +330,36 @@ mod tests {
         }
         for (size, text) in [(17, "17 B"), (1_536, "1.5 KiB"), (3 << 20, "3.0 MiB")] {
             assert_eq!(bytes(size), text);
+        }
+    }
+
+    #[test]
+    fn a_command_that_did_not_end_by_itself_is_not_ok() {
+        for (result, mark) in [
+            (json!({"exitCode": 0}), None),
+            (json!({"content": "text"}), None),
+            (json!("text"), None),
+            (json!({"exitCode": 3}), Some(("ok", ", exit code 3"))),
+            (
+                json!({"exitCode": null, "signal": 9, "timedOut": true}),
+                Some(("timed out", "")),
+            ),
+            (
+                json!({"exitCode": null, "signal": 9, "cancelled": true}),
+                Some(("cancelled", "")),
+            ),
+            (
+                json!({"exitCode": null, "signal": 15}),
+                Some(("killed by signal 15", "")),
+            ),
+            (
+                json!({"exitCode": null, "signal": 9, "oomKilled": true}),
+                Some(("killed by signal 9", ", out of memory")),
+            ),
+            (json!({"exitCode": null}), Some(("lost", ""))),
+        ] {
+            let expect = mark.map(|(mark, more)| (mark.to_owned(), more.to_owned()));
+            assert_eq!(how_it_ended(&result), expect, "{result}");
         }
     }
 

@@ -28,11 +28,11 @@ pub(crate) struct SandboxArgs {
     pub(crate) net: Option<Network>,
 
     /// Memory of all its processes together: 512M, 2G
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) mem: Option<MemorySize>,
 
     /// Longest time the command, call or run may take: 500ms, 30s, 2m
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) timeout: Option<Timeout>,
 
     /// The folder that becomes the working directory, without changes if `:ro` stands behind it
@@ -201,7 +201,11 @@ mod tests {
         check(&at("odd:ro:ro"), Ok((&at("odd:ro"), true)));
         check(&at("both:ro"), Ok((&at("both"), true)));
         check(&at("missing"), Err("make it"));
-        check(&at("file"), Err("is a file"));
+        check(&at("missing:ro"), Err("make it"));
+        check(
+            &at("file"),
+            Err("is a file; name the folder that it lies in"),
+        );
         check(Path::new("/"), Err("whole machine"));
         check(Path::new(""), Err("is empty"));
     }

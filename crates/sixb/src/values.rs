@@ -7,6 +7,8 @@ use std::{fmt, str::FromStr, time::Duration};
 use serde::Deserialize;
 use sixb_sandbox::{AllowedOrigin, NetworkPolicy, Origin, SandboxError};
 
+use crate::terminal;
+
 /// A number of bytes: `512M`, `2GiB`, `67108864`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -68,9 +70,10 @@ impl FromStr for Timeout {
                 "s" => 1_000,
                 "m" => 60_000,
                 "h" => 3_600_000,
-                "" if digits > 0 => {
+                "" if digits > 0 && number.bytes().any(|digit| digit != b'0') => {
                     return Err(format!("has no unit: write {text}s, {text}m or {text}ms"));
                 }
+                "" if digits > 0 => 1,
                 _ => return Err(
                     "is not a length of time: write a whole number with ms, s, m or h, such as 30s"
                         .into(),
@@ -122,6 +125,7 @@ impl FromStr for Network {
             }
             _ => {}
         }
+        let alone = items.len() == 1;
         let origin = |item: &str| match item {
             "none" | "all" => Err(format!(
                 "mixes {item} with origins: write {item} alone, or only origins"
@@ -131,8 +135,12 @@ impl FromStr for Network {
                 .parse::<Origin>()
                 .map(|origin| AllowedOrigin::new(item, origin))
                 .map_err(|error| match error {
+                    // Whoever parsed names the whole value: one origin of several is named here.
+                    SandboxError::InvalidInput { reason, .. } if alone => {
+                        format!("{reason}; or write none or all")
+                    }
                     SandboxError::InvalidInput { value, reason, .. } => {
-                        format!("{value:?} {reason}; or write none or all")
+                        format!("is refused: {} {reason}", terminal::plain(&value))
                     }
                     other => other.to_string(),
                 }),
@@ -252,6 +260,11 @@ mod tests {
         assert!(
             "30".parse::<Timeout>()
                 .is_err_and(|error| error.contains("30s"))
+        );
+        assert!(
+            "0".parse::<Timeout>()
+                .is_err_and(|error| error.contains("1ms") && !error.contains("0s")),
+            "no advice that is refused itself"
         );
         for text in ["500ms", "30s", "2m", "90s"] {
             assert_eq!(

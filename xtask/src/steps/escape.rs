@@ -60,7 +60,14 @@ pub(crate) fn attack(job: &mut Job, report: bool) -> Result<Vec<Attack>> {
     Ok(attacks)
 }
 
-fn ran(job: &mut Job, user: &'static str, command: Command, report: &PathBuf) -> Result<Attack> {
+fn ran(
+    job: &mut Job,
+    user: &'static str,
+    mut command: Command,
+    report: &PathBuf,
+) -> Result<Attack> {
+    // Most attempts wait more than they compute.
+    command.args(["--test-threads", "4"]);
     let ran = job.run_bounded(command)?;
     Ok(Attack {
         user,

@@ -2,7 +2,6 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    path::PathBuf,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -19,8 +18,9 @@ use super::{
 use crate::{
     agent::Agent,
     model::ModelLabel,
+    outputs::Folder,
     transcript::RecordBody,
-    workspace::{BootReport, ForeignOutputs, RunSandboxes, layout::Identity},
+    workspace::{BootReport, Claim, ForeignOutputs, RunSandboxes, layout::Identity},
 };
 
 /// What stays the same during a run.
@@ -30,7 +30,9 @@ pub(super) struct Engine {
     pub(super) model: ModelLabel,
     pub(super) task: String,
     /// The folder that output files go to.
-    pub(super) outputs: Option<PathBuf>,
+    pub(super) outputs: Option<Arc<Folder>>,
+    /// The right to write to a workspace that outlives the run.
+    pub(super) claim: Option<Arc<Claim>>,
     /// There is an output directory in the sandbox.
     pub(super) has_outputs: bool,
     pub(super) lent: Lent,
@@ -44,7 +46,14 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Begins the boot: needs a tokio runtime.
-    pub(super) fn new(run_id: String, job: Job, feed: Feed, stop: Stop) -> Self {
+    pub(super) fn new(
+        run_id: String,
+        job: Job,
+        outputs: Option<Arc<Folder>>,
+        claim: Option<Arc<Claim>>,
+        feed: Feed,
+        stop: Stop,
+    ) -> Self {
         let Job {
             project_id,
             agent,
@@ -85,6 +94,7 @@ impl Engine {
         let factory = RunSandboxes {
             inner: sandboxes,
             report: report(feed.clone()),
+            claim: claim.clone(),
             foreign: Arc::clone(&foreign),
             identity: Arc::new(identity.clone()),
         };
@@ -99,7 +109,8 @@ impl Engine {
                 sandbox,
             },
             task: request.task,
-            outputs: request.outputs,
+            outputs,
+            claim,
             has_outputs,
             foreign,
             feed,

@@ -3,7 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::{Diagnostic, RunEvent, RunState, RunStatus, SavedFile, engine::Engine};
-use crate::{outputs, transcript::RecordBody, workspace::ForeignOutputs};
+use crate::{
+    outputs::{self, Folder},
+    transcript::RecordBody,
+    workspace::ForeignOutputs,
+};
 
 /// How long outputs may take to collect; of a cancelled run, whose user wants to leave, less.
 const COLLECT: Duration = Duration::from_secs(30);
@@ -26,11 +30,14 @@ pub(super) async fn collect(run: &Engine, status: &RunStatus) -> Vec<SavedFile> 
     };
     let nothing = ForeignOutputs::new();
     let foreign = run.foreign.get().unwrap_or(&nothing);
-    let target = run
-        .outputs
-        .as_deref()
-        .map(|folder| (folder, run.run_id.as_str()));
-    let collected = outputs::collect(&*sandbox, foreign, target, Instant::now() + limit).await;
+    let folder = run.outputs.as_deref();
+    let taken = outputs::take(&*sandbox, foreign, folder, Instant::now() + limit).await;
+    if folder.is_some_and(Folder::is_exposed) {
+        // The guest can reach the folder by name: first it goes.
+        end_sandbox(run).await;
+    }
+    let publish = outputs::publish(taken, run.outputs.clone(), Instant::now() + limit);
+    let collected = publish.await;
     for file in &collected.files {
         run.feed.record(RecordBody::File { file: file.clone() });
         run.feed
@@ -45,21 +52,36 @@ pub(super) async fn collect(run: &Engine, status: &RunStatus) -> Vec<SavedFile> 
 
 /// Ends the sandbox, or its boot, and syncs the transcript. The outcome is out already: failures go to the log.
 pub(super) async fn close(run: &Engine) {
-    let problem = match tokio::time::timeout(DESTROY, run.lent.sandbox.destroy()).await {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(format!("the sandbox is not destroyed: {error}")),
-        Err(_) => Some(format!(
-            "the sandbox is not destroyed after {} s: a sweep will find it",
-            DESTROY.as_secs()
-        )),
-    };
-    if let Some(text) = problem {
-        tracing::warn!(run_id = run.run_id, "{text}");
-        run.feed.record(RecordBody::Diagnostic {
-            diagnostic: Diagnostic::error("sandbox", "sandbox_destroy_failed", text),
-        });
-    }
+    let gone = end_sandbox(run).await;
+    let (outputs, claim) = (run.outputs.clone(), run.claim.clone());
+    let tidied = tokio::task::spawn_blocking(move || {
+        if let Some(outputs) = outputs {
+            outputs.finish();
+        }
+        if let Some(claim) = claim.filter(|_| gone) {
+            claim.release();
+        }
+    });
+    // A runtime that shuts down drops the task: a sweep finds the record.
+    let _ = tidied.await;
     if let Err(error) = run.feed.sync().await {
         tracing::warn!(run_id = run.run_id, "{error}");
     }
+}
+
+/// Ends the sandbox, or its boot; tells whether it is gone. May be called again.
+async fn end_sandbox(run: &Engine) -> bool {
+    let problem = match tokio::time::timeout(DESTROY, run.lent.sandbox.destroy()).await {
+        Ok(Ok(())) => return true,
+        Ok(Err(error)) => format!("the sandbox is not destroyed: {error}"),
+        Err(_) => format!(
+            "the sandbox is not destroyed after {} s: a sweep will find it",
+            DESTROY.as_secs()
+        ),
+    };
+    tracing::warn!(run_id = run.run_id, "{problem}");
+    run.feed.record(RecordBody::Diagnostic {
+        diagnostic: Diagnostic::error("sandbox", "sandbox_destroy_failed", problem),
+    });
+    false
 }

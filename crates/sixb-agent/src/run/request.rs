@@ -1,6 +1,6 @@
 //! What is asked for when a run starts.
 
-use std::{path::PathBuf, time::Duration};
+use std::{io, path::PathBuf, time::Duration};
 
 use sixb_sandbox::CreateOptions;
 use sixb_tools::RunKind;
@@ -32,10 +32,15 @@ pub struct RunRequest {
     /// Options of its sandbox, over the factory's.
     pub sandbox: CreateOptions,
     /// The host folder that output files go to, as `<outputs>/<run id>/…`. Without it they are left behind, with a
-    /// diagnostic.
+    /// diagnostic. It may lie in a workspace that the guest writes to: then they are saved once the sandbox is gone. Below
+    /// the current directory and the workspace links are not followed.
     pub outputs: Option<PathBuf>,
-    /// The host folder of transcripts, `<transcripts>/<run id>/transcript.jsonl`. Without it none is kept.
+    /// The host folder of transcripts, `<transcripts>/<run id>/transcript.jsonl`. Without it none is kept. It may not lie
+    /// in a workspace that the guest writes to.
     pub transcripts: Option<PathBuf>,
+    /// The host folder that records which run writes to which host folder. Default: [`state_folder`](crate::state_folder).
+    /// Only runs in such a workspace need it.
+    pub state: Option<PathBuf>,
     /// How long it may take. Default: the agent's.
     pub timeout: Option<Duration>,
     /// Ends it early.
@@ -53,6 +58,7 @@ impl RunRequest {
             sandbox: CreateOptions::default(),
             outputs: None,
             transcripts: None,
+            state: None,
             timeout: None,
             cancel: CancellationToken::new(),
         }
@@ -73,7 +79,8 @@ impl RunRequest {
     /// Sets options of its sandbox: workspace, network, limits, ….
     ///
     /// With a host folder as workspace the run keeps its files below `.sixb/agent` there and removes what it added when
-    /// it ends. In a read-only one it has no output directory, which a diagnostic tells.
+    /// it ends; a second run in that folder at the same time is refused. In a read-only one it has no output directory,
+    /// which a diagnostic tells.
     pub fn sandbox(mut self, options: CreateOptions) -> Self {
         self.sandbox = options;
         self
@@ -88,6 +95,12 @@ impl RunRequest {
     /// Sets the host folder of transcripts.
     pub fn transcripts(mut self, folder: impl Into<PathBuf>) -> Self {
         self.transcripts = Some(folder.into());
+        self
+    }
+
+    /// Sets the host folder that records which run writes to which host folder.
+    pub fn state(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.state = Some(folder.into());
         self
     }
 
@@ -125,6 +138,48 @@ pub enum RunError {
     /// The project was closed.
     #[error("the project is closed: no more runs can start")]
     Closed,
+    /// Another run writes to the workspace.
+    #[error(
+        "the workspace {} is in use by {}: wait for it to end, or use another folder",
+        .workspace.display(),
+        .run_id.as_deref().unwrap_or("another run")
+    )]
+    WorkspaceBusy {
+        /// The folder.
+        workspace: PathBuf,
+        /// The other run.
+        run_id: Option<String>,
+    },
+    /// What the run keeps would be in the guest's hands.
+    #[error(
+        "{what} would lie in {}, inside the workspace {}, which the sandbox may change: keep them elsewhere",
+        .folder.display(),
+        .workspace.display()
+    )]
+    Exposed {
+        /// `transcripts` or `records of open runs`.
+        what: &'static str,
+        /// Where they would be.
+        folder: PathBuf,
+        /// The workspace.
+        workspace: PathBuf,
+    },
+    /// The folder of outputs cannot be used.
+    #[error("output folder {}: {source}", .folder.display())]
+    Outputs {
+        /// The folder.
+        folder: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// That the run writes to its workspace cannot be recorded.
+    #[error("records of open runs {}: {source}", .folder.display())]
+    State {
+        /// The folder.
+        folder: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// The transcript cannot be begun.
     #[error(transparent)]
     Transcript(#[from] TranscriptError),

@@ -1,14 +1,19 @@
 //! Appends records to the file of one run.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions},
+    fs::File,
     io::Write,
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
+use cap_std::fs::OpenOptions;
+
 use super::{FILE_NAME, Record, RecordBody, TranscriptError};
-use crate::timestamp::rfc3339;
+use crate::{
+    outputs::place::{Place, enter},
+    timestamp::rfc3339,
+};
 
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -19,24 +24,26 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Makes `<folder>/<run id>/transcript.jsonl`, which must not exist.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the transcript is a file of the host"
-    )]
-    pub(crate) fn create(folder: &Path, run_id: &str) -> Result<Self, TranscriptError> {
-        let folder = folder.join(run_id);
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        builder
-            .create(&folder)
-            .map_err(|source| failed("create", &folder, source))?;
+    /// Makes `<folder>/<run id>/transcript.jsonl`, which must not exist. From then on the file is what is open, not its
+    /// name.
+    pub(crate) fn create(
+        place: &Place,
+        shown: &Path,
+        run_id: &str,
+    ) -> Result<Self, TranscriptError> {
+        let folder = shown.join(run_id);
+        let dir = place
+            .open()
+            .and_then(|(dir, _)| enter(&dir, run_id.as_ref()))
+            .map_err(|source| failed("create", &folder, source))?
+            .0;
         let path = folder.join(FILE_NAME);
         let mut options = OpenOptions::new();
         options.append(true).create_new(true);
-        let file = options
-            .open(&path)
-            .map_err(|source| failed("create", &path, source))?;
+        let file = dir
+            .open_with(FILE_NAME, &options)
+            .map_err(|source| failed("create", &path, source))?
+            .into_std();
         Ok(Self {
             file,
             path,

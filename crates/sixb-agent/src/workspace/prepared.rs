@@ -18,7 +18,10 @@ use sixb_sandbox::{
     SandboxPath, SandboxStatus, SeekLine, Snapshot, SnapshotOptions,
 };
 
-use super::layout::{self, Identity};
+use super::{
+    claim::Claim,
+    layout::{self, Identity},
+};
 
 /// Output files that were there before the run, by version: those of a run that was killed, or of another that goes on.
 /// While they are unchanged they are none of this run's.
@@ -47,6 +50,7 @@ impl PreparedSandbox {
         inner: Arc<dyn Sandbox>,
         identity: &Identity,
         plan: super::boot::Plan,
+        claim: Option<&Claim>,
     ) -> Result<Self> {
         let root = inner.working_directory().to_owned();
         let mut prepared = Self {
@@ -59,6 +63,11 @@ impl PreparedSandbox {
         if plan.writes_files {
             if plan.cleans_up {
                 prepared.before = look(&*prepared.inner).await?;
+                if let Some(claim) = claim {
+                    claim
+                        .note(&prepared.before.missing)
+                        .map_err(|error| SandboxError::io("note what the run adds", error))?;
+                }
             }
             let written = prepared
                 .inner

@@ -76,6 +76,10 @@ async fn a_run_that_cannot_start_says_why() {
             RunRequest::new("a", "x").transcripts("/proc/nowhere"),
             "transcript /proc/nowhere/run_",
         ),
+        (
+            RunRequest::new("a", "x").outputs("/proc/nowhere"),
+            "output folder /proc/nowhere: ",
+        ),
     ] {
         let error = sixb.run(request).await.expect_err("refused").to_string();
         assert!(error.contains(expect), "{error}");

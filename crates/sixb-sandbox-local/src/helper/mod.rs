@@ -85,6 +85,9 @@ fn enter(control: OwnedFd, plan: &OwnedFd) -> Result<std::convert::Infallible, F
     null_stdio().stage(|| "open /dev/null".into())?;
     harden::no_core_dumps();
     rustix::process::setsid().stage(|| "start a session".into())?;
+    if plan.unisolated {
+        return without_walls(control, plan);
+    }
     let mut trees = Vec::new();
     if plan.drop_to.is_some() {
         // Privileged: while the host's paths can still be walked.
@@ -101,10 +104,30 @@ fn enter(control: OwnedFd, plan: &OwnedFd) -> Result<std::convert::Infallible, F
         let landlock_abi = harden::harden(&plan)?;
         supervisor::main(control, landlock_abi, handed, plan.limits);
     };
-    let message = ToHost::Init { pid: pidfd.pid };
-    send(control.as_fd(), &message, &[pidfd.fd.as_fd()])
+    introduce(&control, &pidfd)
+}
+
+/// Hands the supervisor over to the host, and ends.
+fn introduce(
+    control: &OwnedFd,
+    init: &namespaces::Init,
+) -> Result<std::convert::Infallible, Failure> {
+    let message = ToHost::Init { pid: init.pid };
+    send(control.as_fd(), &message, &[init.fd.as_fd()])
         .stage(|| "hand over the init process".into())?;
     std::process::exit(0)
+}
+
+/// The same supervisor without any isolation: only who descends from it, and deadlines, are as elsewhere.
+fn without_walls(control: OwnedFd, plan: Plan) -> Result<std::convert::Infallible, Failure> {
+    let Some(init) = namespaces::fork_init()? else {
+        // In place of a pid namespace: what loses its parent becomes a child of this process.
+        let me = rustix::process::getpid();
+        rustix::process::set_child_subreaper(Some(me)).stage(|| "become a subreaper".into())?;
+        let _ = rustix::thread::set_name(supervisor::SUPERVISOR_NAME);
+        supervisor::main(control, 0, Vec::new(), plan.limits);
+    };
+    introduce(&control, &init)
 }
 
 /// What the host program holds without close-on-exec (a shell's redirections, a C library's files) would go on to every

@@ -238,6 +238,7 @@ mod tests {
             },
         );
         let plan = Plan {
+            unisolated: false,
             drop_to: None,
             trees: Vec::new(),
             steps,

@@ -40,6 +40,7 @@ pub struct LocalSandboxFactory {
     pub(super) extra: Vec<Extra>,
     pub(super) gateway: Option<SocketAddr>,
     cgroup: Option<PathBuf>,
+    pub(super) unisolated: bool,
     delegated: Arc<OnceLock<Option<Delegated>>>,
     /// Set by the first creation, which sweeps.
     pub(super) swept: Arc<OnceLock<()>>,
@@ -64,6 +65,7 @@ impl Default for LocalSandboxFactory {
             extra: Vec::new(),
             gateway: None,
             cgroup: None,
+            unisolated: false,
             delegated: Arc::default(),
             swept: Arc::default(),
         }
@@ -142,6 +144,17 @@ impl LocalSandboxFactory {
             }),
             (_, found) => Ok(found),
         }
+    }
+
+    /// Runs commands **without any isolation**: as the user of this program, in its file system and its network. For
+    /// machines that cannot isolate and code that is trusted. Nothing ever falls back to this by itself.
+    ///
+    /// The environment, deadlines, output bounds and the end of all processes are as in a sandbox. The working directory
+    /// is the host folder itself. A list of allowed origins and limits are refused; `capabilities()` says
+    /// [`Isolation::None`](sixb_sandbox::Isolation::None).
+    pub fn dangerously_unisolated(mut self) -> Self {
+        self.unisolated = true;
+        self
     }
 
     pub(super) fn state(&self) -> &Path {

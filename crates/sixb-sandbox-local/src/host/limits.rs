@@ -115,7 +115,7 @@ mod tests {
         let ladder = climb(&all, true, false).expect("all three");
         assert_eq!(
             (ladder.limits.pids, ladder.limits.memory_bytes),
-            (64, Some(1 << 30))
+            (Some(64), Some(1 << 30))
         );
         assert_eq!(ladder.disk_bytes, Some(1 << 20));
     }

@@ -151,3 +151,6 @@ impl Link {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

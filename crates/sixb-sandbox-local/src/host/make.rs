@@ -21,7 +21,7 @@ use super::{
     link::Link,
     request,
     sandbox::{Env, ID_PREFIX, Inner, LocalSandbox},
-    spawn, user,
+    spawn, unisolated, user,
     workspace::{self, Folder},
 };
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
 };
 
 const WORKING_DIRECTORY: &str = "/workspace";
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 const HOSTNAME: &str = "sixb";
 /// Guest folders that a working directory or an extra path may not cover.
 const RESERVED: &[&str] = &[
@@ -47,6 +47,9 @@ pub(super) async fn make(
     let options = options.over(&factory.defaults);
     let program = factory.program()?;
     request::check(&options)?;
+    if factory.unisolated {
+        return unisolated::make(factory, options).await;
+    }
     let working_directory = guest_folder(
         "working_directory",
         options
@@ -119,6 +122,7 @@ pub(super) async fn make(
         disk_bytes: ladder.disk_bytes,
     };
     let plan = Plan {
+        unisolated: false,
         drop_to,
         steps: mount_steps(facts(), &view),
         trees,
@@ -203,7 +207,7 @@ fn cgroup_error(error: io::Error) -> SandboxError {
     SandboxError::io("make the sandbox's cgroup", error)
 }
 
-fn folder_error(state: &Path) -> impl Fn(io::Error) -> SandboxError {
+pub(super) fn folder_error(state: &Path) -> impl Fn(io::Error) -> SandboxError {
     let state = state.display().to_string();
     move |error| {
         SandboxError::provider(
@@ -218,7 +222,7 @@ fn folder_error(state: &Path) -> impl Fn(io::Error) -> SandboxError {
 }
 
 /// Makes the sandbox's folder. The first sandbox of a factory sweeps.
-async fn take_lease(
+pub(super) async fn take_lease(
     factory: &LocalSandboxFactory,
     labels: BTreeMap<String, String>,
 ) -> Result<Unwind> {
@@ -245,18 +249,18 @@ async fn take_lease(
 }
 
 /// Removes the folder of a sandbox that did not come up.
-struct Unwind(Option<Lease>);
+pub(super) struct Unwind(Option<Lease>);
 
 impl Unwind {
-    fn get(&self) -> &Lease {
+    pub(super) fn get(&self) -> &Lease {
         self.0.as_ref().expect("kept only at the end")
     }
 
-    fn get_mut(&mut self) -> &mut Lease {
+    pub(super) fn get_mut(&mut self) -> &mut Lease {
         self.0.as_mut().expect("kept only at the end")
     }
 
-    fn keep(mut self) -> Lease {
+    pub(super) fn keep(mut self) -> Lease {
         self.0.take().expect("kept once")
     }
 }

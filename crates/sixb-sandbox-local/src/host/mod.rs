@@ -12,6 +12,7 @@ mod run;
 mod sandbox;
 mod spawn;
 mod stdio;
+mod unisolated;
 mod user;
 mod workspace;
 

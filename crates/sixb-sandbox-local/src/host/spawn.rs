@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use sixb_sandbox::{Result, SandboxError};
 use tokio::io::unix::AsyncFd;
@@ -39,16 +40,35 @@ pub(super) struct Booted {
 pub(super) struct InitProcess {
     pub(super) pid: i32,
     fd: OwnedFd,
+    /// Without a pid namespace nothing ends with this process. It has to end the others first: it does once this
+    /// connection is hung up.
+    leash: Option<OwnedFd>,
 }
+
+/// How long a supervisor without a namespace may take to end all that descends from it.
+const UNLEASHED: Timespec = Timespec {
+    tv_sec: 5,
+    tv_nsec: 0,
+};
 
 impl InitProcess {
     /// Kills it, and with it every process of the sandbox. Does not wait.
     pub(super) fn kill(&self) {
+        if let Some(leash) = &self.leash {
+            let _ = rustix::net::shutdown(leash, rustix::net::Shutdown::Both);
+            return;
+        }
         let _ = rustix::process::pidfd_send_signal(&self.fd, rustix::process::Signal::KILL);
     }
 
     /// Waits, blocking, until the kernel has torn everything down.
     pub(super) fn reap(&self) -> io::Result<()> {
+        if self.leash.is_some() {
+            let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
+            if rustix::event::poll(&mut fds, Some(&UNLEASHED)) == Ok(0) {
+                let _ = rustix::process::pidfd_send_signal(&self.fd, rustix::process::Signal::KILL);
+            }
+        }
         use rustix::process::{WaitId, WaitIdOptions, waitid};
         loop {
             match waitid(
@@ -102,9 +122,13 @@ pub(super) async fn boot(program: &Path, plan: &Plan) -> Result<Booted> {
     .await
     .map_err(|error| io(io::Error::other(error)))?
     .map_err(io)?;
+    let leash = match plan.unisolated {
+        true => Some(ours.try_clone().map_err(io)?),
+        false => None,
+    };
     // SAFETY: an `OwnedFd` is one open descriptor for as long as it lives, and nobody takes it out of the `AsyncFd`.
     let control = unsafe { AsyncFd::register(ours) }.map_err(|error| io(error.into()))?;
-    let booted = tokio::time::timeout(BOOT_DEADLINE, handshake(control)).await;
+    let booted = tokio::time::timeout(BOOT_DEADLINE, handshake(control, leash)).await;
     drop(helper);
     booted.unwrap_or(Err(SandboxError::Timeout {
         op: "create the sandbox",
@@ -126,7 +150,7 @@ impl Drop for Helper {
 
 /// Waits for the two messages that make a sandbox, in any order: the helper hands over the init process, and that one
 /// says that it is ready, or why not. Once init exists it is always received, so that it is always reaped.
-async fn handshake(control: AsyncFd<OwnedFd>) -> Result<Booted> {
+async fn handshake(control: AsyncFd<OwnedFd>, mut leash: Option<OwnedFd>) -> Result<Booted> {
     let (mut init, mut outcome) = (None, None);
     loop {
         match next(&control)
@@ -134,7 +158,8 @@ async fn handshake(control: AsyncFd<OwnedFd>) -> Result<Booted> {
             .map_err(|error| SandboxError::io("create the sandbox", error))?
         {
             Some((ToHost::Init { pid }, mut fds)) => {
-                init = fds.pop().map(|fd| InitProcess { pid, fd })
+                let leash = leash.take();
+                init = fds.pop().map(|fd| InitProcess { pid, fd, leash });
             }
             Some((ToHost::Ready { landlock_abi }, handed)) => {
                 outcome = Some(Ok((landlock_abi, handed)))

@@ -10,8 +10,9 @@ const DEFAULT_OPEN_FILES: u64 = 16_384;
 /// The limits of one sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Limits {
-    /// Processes and threads of all commands together (`RLIMIT_NPROC` counts per user namespace).
-    pub(crate) pids: u32,
+    /// Processes and threads of all commands together (`RLIMIT_NPROC` counts per user namespace). `None` = not limited:
+    /// without a namespace the whole user would be counted.
+    pub(crate) pids: Option<u32>,
     /// Bytes: each process's writable memory by `RLIMIT_DATA`, and all together by the supervisor, who looks often.
     /// `None` also where a cgroup enforces it.
     pub(crate) memory_bytes: Option<u64>,
@@ -27,9 +28,18 @@ impl Limits {
         open_files: Option<u64>,
     ) -> Self {
         Self {
-            pids: pids.unwrap_or(DEFAULT_PIDS),
+            pids: Some(pids.unwrap_or(DEFAULT_PIDS)),
             memory_bytes,
             open_files: open_files.unwrap_or(DEFAULT_OPEN_FILES),
+        }
+    }
+
+    /// As good as none.
+    pub(crate) fn unisolated() -> Self {
+        Self {
+            pids: None,
+            memory_bytes: None,
+            open_files: DEFAULT_OPEN_FILES,
         }
     }
 }

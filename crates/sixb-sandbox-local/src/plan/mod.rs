@@ -25,6 +25,8 @@ pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 /// Everything the helper needs to know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
+    /// No wall at all: commands run as this user of the host, in its file system. Only by explicit, dangerous choice.
+    pub(crate) unisolated: bool,
     /// Started as root: become this host user first.
     pub(crate) drop_to: Option<HostUser>,
     /// Host folders that are cloned before anything else, while their paths can still be walked.

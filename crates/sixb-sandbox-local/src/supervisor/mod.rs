@@ -51,6 +51,10 @@ pub(crate) fn main(control: OwnedFd, landlock_abi: u32, handed: Vec<OwnedFd>, li
         // An error on the socket means that there is no host any more.
         while let Ok(true) = supervisor.round() {}
     }
+    if !rustix::process::getpid().is_init() {
+        // No namespace ends with this process.
+        tree::kill_everything_below();
+    }
     std::process::exit(0)
 }
 

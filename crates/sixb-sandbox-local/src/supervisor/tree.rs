@@ -94,6 +94,19 @@ pub(super) fn kill_frozen(wanted: impl Fn(&Family) -> Vec<Pid>) {
     signal_all(libc::SIGCONT);
 }
 
+/// Kills everything below this process, for at most some seconds: at the end of a sandbox without a pid namespace.
+pub(super) fn kill_everything_below() {
+    for _ in 0..1000 {
+        let me = rustix::process::getpid();
+        if Family::read().descendants(me).is_empty() {
+            return;
+        }
+        kill_descendants(me);
+        while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG) {}
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}
+
 /// So many processes that looking at each takes long, above all while they all want the processor.
 pub(super) fn is_crowded() -> bool {
     std::fs::read_dir("/proc").is_ok_and(|entries| {
@@ -105,8 +118,12 @@ pub(super) fn is_crowded() -> bool {
     })
 }
 
-/// Signals every process of the sandbox but this one.
+/// Signals every process of the sandbox but this one. Without a pid namespace there is no such call: -1 would be the
+/// user's whole session.
 fn signal_all(signal: libc::c_int) {
+    if !rustix::process::getpid().is_init() {
+        return;
+    }
     // SAFETY: plain numbers. From process 1, -1 means the whole pid namespace and nothing outside of it.
     unsafe { libc::kill(-1, signal) };
 }

@@ -8,6 +8,7 @@
 mod creation;
 mod folders;
 mod processes;
+mod unisolated;
 mod view;
 
 use std::{

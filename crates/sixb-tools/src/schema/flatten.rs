@@ -207,13 +207,20 @@ fn close_root(root: &mut Value) -> Result<(), SchemaError> {
             ));
         }
     }
-    let open_map = object
-        .get("additionalProperties")
-        .is_some_and(|more| !matches!(more, Value::Bool(_)));
-    if open_map || object.contains_key("patternProperties") {
+    // Closing such an object would refuse the very keys that its author wants.
+    let open = ["additionalProperties", "unevaluatedProperties"]
+        .into_iter()
+        .find(|keyword| object.get(*keyword).is_some_and(|more| more != false))
+        .or(object
+            .contains_key("patternProperties")
+            .then_some("patternProperties"));
+    if let Some(keyword) = open {
         return Err(SchemaError::new(
             "",
-            format!("{wanted}, but it is a map: put the map into a field of a struct"),
+            format!(
+                "{wanted}, but it takes keys that are not named (`{keyword}`), as a map or \
+                 `#[serde(flatten)]` of one does: put the map into a field of a struct"
+            ),
         ));
     }
     let mut flat = Map::new();
@@ -277,7 +284,7 @@ mod tests {
         check(json!({"type": "object"}), empty.clone());
         check(json!({}), empty.clone());
         check(
-            json!({"type": "object", "additionalProperties": true, "required": []}),
+            json!({"type": "object", "additionalProperties": false, "required": []}),
             empty,
         );
     }
@@ -326,6 +333,18 @@ mod tests {
             (
                 json!({"type": "object", "additionalProperties": {"type": "string"}}),
                 "put the map into a field",
+            ),
+            (
+                json!({"properties": {"a": true}, "additionalProperties": true}),
+                "takes keys that are not named",
+            ),
+            (
+                json!({"properties": {"a": true}, "unevaluatedProperties": {}}),
+                "takes keys that are not named",
+            ),
+            (
+                json!({"properties": {"a": true}, "patternProperties": {"x": true}}),
+                "takes keys that are not named",
             ),
             (
                 json!({"properties": {"a": {"$ref": "http://x/y"}}}),

@@ -8,6 +8,7 @@ mod wire;
 
 pub use flatten::{SchemaError, flatten};
 pub use strict::NotStrict;
+pub(crate) use walk::child_schemas_mut;
 pub use wire::{anthropic, gemini, mcp, openai, openai_strict, without_strict_nulls};
 
 use schemars::{JsonSchema, generate::SchemaSettings};

@@ -39,6 +39,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Exit> {
         .build()?;
     let output = Output {
         folder: args.out,
+        transcripts: args.transcripts,
         json: args.json,
         starting: "starting the sandbox".into(),
     };

@@ -76,6 +76,7 @@ pub(super) async fn run(args: JsonArgs) -> Result<Exit> {
         )?;
         return Ok(Exit::OK);
     }
+    stdout::line(&verdict(&checks))?;
     for check in &checks {
         let (mark, style) = match check.status {
             Status::Ok => ("ok  ", terminal::GREEN),
@@ -92,12 +93,27 @@ pub(super) async fn run(args: JsonArgs) -> Result<Exit> {
             stdout::line(&format!("{:21} → {remedy}", ""))?;
         }
     }
-    terminal::note(if ready {
-        "sandboxes work here; try `sixb demo`"
-    } else {
-        "sandboxes do not work here yet: see the lines marked miss"
-    });
+    if ready {
+        terminal::note("try `sixb demo`");
+    }
     Ok(Exit::OK)
+}
+
+/// The first line: what all others come to.
+fn verdict(checks: &[Check]) -> String {
+    let missing: Vec<&str> = checks
+        .iter()
+        .filter(|check| check.status == Status::Missing)
+        .map(|check| check.name)
+        .collect();
+    match missing[..] {
+        [] => mark_of("sandboxes work here", terminal::GREEN),
+        _ => format!(
+            "{}; what is missing: {}",
+            mark_of("sandboxes do not work here", terminal::RED),
+            missing.join(", ")
+        ),
+    }
 }
 
 /// The report is data on stdout, so it is coloured only if that is a terminal too.
@@ -197,12 +213,19 @@ fn isolation(probed: &Result<Capabilities, SandboxError>) -> Check {
         Err(SandboxError::IsolationUnavailable { what, remedy, .. }) => {
             check("isolation", Status::Missing, what, Some(remedy))
         }
-        Err(error) => check(
-            "isolation",
-            Status::Missing,
-            error.to_string(),
-            Some("a trial sandbox did not start; the line above says why"),
-        ),
+        Err(error) => {
+            // The remedy of such an error is what follows its first sentence.
+            let text = error.to_string();
+            let (what, remedy) = match text.split_once(". ") {
+                Some((what, remedy)) => (what, remedy),
+                None => (
+                    text.as_str(),
+                    "correct what the trial sandbox failed with, then run `sixb doctor` again",
+                ),
+            };
+            let detail = format!("a trial sandbox did not start: {what}");
+            check("isolation", Status::Missing, detail, Some(remedy))
+        }
     }
 }
 
@@ -294,6 +317,28 @@ fn program(name: &'static str, package: &str, loss: Option<&str>, found: Option<
 mod tests {
     use super::*;
     use sixb_sandbox::{Isolation, NetworkEnforcement};
+
+    #[test]
+    fn the_first_line_says_whether_sandboxes_work() {
+        let failed = SandboxError::provider(
+            "create",
+            "/x: Permission denied. Name a state directory that this user may write",
+            None,
+        );
+        let miss = isolation(&Err(failed));
+        assert!(
+            miss.detail.ends_with("/x: Permission denied")
+                && miss.remedy.as_deref()
+                    == Some("Name a state directory that this user may write"),
+            "{miss:?}"
+        );
+        let weak = program("rg", "ripgrep", Some("searching is slower with grep"), None);
+        assert_eq!(verdict(&[weak.clone(), kernel()]), "sandboxes work here");
+        assert_eq!(
+            verdict(&[weak, miss]),
+            "sandboxes do not work here; what is missing: isolation"
+        );
+    }
 
     #[test]
     fn every_miss_has_a_remedy() {

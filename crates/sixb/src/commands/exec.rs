@@ -36,13 +36,15 @@ pub(super) async fn run(args: ExecArgs, config: &Config) -> Result<Exit> {
         created => created.with_context(|| choice.starting())?,
     };
 
+    // Ends the command alone: whether the user cancelled is what `cancel` says.
+    let end = cancel.child_token();
     let (chunks, receiver) = mpsc::channel(follow::CHANNEL);
     let follow = Follow::new(sandbox.clone(), receiver);
     let mut command = Command::argv(args.command)
         .stdin(stdin())
         .limits(OutputLimits::head_tail(0, 0).spool(0, SPOOL_CAP))
         .output_id(follow.output_id())
-        .cancel(cancel.clone())
+        .cancel(end.clone())
         .live(chunks);
     if let Some((_, timeout)) = &choice.timeout {
         command = command.timeout(timeout.0);
@@ -53,7 +55,7 @@ pub(super) async fn run(args: ExecArgs, config: &Config) -> Result<Exit> {
         async move { sandbox.run(command).await }
     });
     let ended = tokio::select! {
-        ended = follow.pass_on(running, &cancel) => Some(ended),
+        ended = follow.pass_on(running, &end) => Some(ended),
         () = grace_over(&cancel) => None,
     };
     factory::destroyed(sandbox.destroy()).await;

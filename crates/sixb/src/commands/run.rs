@@ -2,12 +2,14 @@
 
 use std::{
     io::{self, IsTerminal},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Result, anyhow};
 use futures::StreamExt;
-use sixb_agent::{FailureKind, Outcome, RunEvent, RunRequest, RunStatus, Sixb};
+use sixb_agent::{
+    FailureKind, Outcome, RunError, RunEvent, RunRequest, RunStatus, Sixb, state_folder,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -20,8 +22,8 @@ use crate::{
     stdout, terminal,
 };
 
-/// Where transcripts are kept, as `<folder>/<run>/transcript.jsonl`.
-const TRANSCRIPTS: &str = ".sixb/runs";
+/// Below the state folder: `<run>/transcript.jsonl` each.
+const TRANSCRIPTS: &str = "runs";
 
 pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
     if args.task.trim().is_empty() {
@@ -47,6 +49,7 @@ pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
         request,
         Output {
             folder: args.out,
+            transcripts: args.transcripts,
             json: args.json,
             starting,
         },
@@ -58,6 +61,8 @@ pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
 /// Where the results of a run go.
 pub(super) struct Output {
     pub(super) folder: PathBuf,
+    /// Without it a folder below the state folder: no sandbox may write there.
+    pub(super) transcripts: Option<PathBuf>,
     pub(super) json: bool,
     /// What failed when the sandbox does not start.
     pub(super) starting: String,
@@ -70,12 +75,20 @@ pub(super) async fn follow(
     output: Output,
     cancel: &CancellationToken,
 ) -> Result<Exit> {
+    let transcripts = match output.transcripts {
+        Some(folder) => folder,
+        None => state_folder()
+            .ok_or_else(|| {
+                anyhow!("there is no place for the transcript: neither XDG_STATE_HOME nor HOME is set, and the temporary directory has no folder for it; name a folder with --transcripts DIR")
+            })?
+            .join(TRANSCRIPTS),
+    };
     let request = request
         .outputs(&output.folder)
-        .transcripts(TRANSCRIPTS)
+        .transcripts(&transcripts)
         .cancel(cancel.clone());
-    let run = project.run(request).await?;
-    let shown = show(run, output.json).await;
+    let run = project.run(request).await.map_err(not_started)?;
+    let shown = show(run, output.json, &transcripts).await;
     if shown.is_err() {
         cancel.cancel();
     }
@@ -109,7 +122,23 @@ pub(super) async fn follow(
     }
 }
 
-async fn show(mut run: sixb_agent::Run, json: bool) -> Result<Outcome> {
+/// Adds the flag that helps.
+fn not_started(error: RunError) -> anyhow::Error {
+    let remedy = match &error {
+        RunError::Outputs { .. } => "name a folder that you can write to with --out DIR",
+        RunError::Transcript(_) => "name a folder that you can write to with --transcripts DIR",
+        RunError::Exposed { what, .. } if *what == "transcripts" => {
+            "name a folder outside of it with --transcripts DIR, or forbid changes with --workspace DIR:ro"
+        }
+        RunError::Exposed { .. } | RunError::State { .. } => {
+            "set XDG_STATE_HOME to a folder that you can write to and no sandbox can"
+        }
+        _ => return error.into(),
+    };
+    anyhow!("{error}; {remedy}")
+}
+
+async fn show(mut run: sixb_agent::Run, json: bool, transcripts: &Path) -> Result<Outcome> {
     let mut progress = Progress::new();
     let mut ended = None;
     while let Some(event) = run.next().await {
@@ -121,7 +150,12 @@ async fn show(mut run: sixb_agent::Run, json: bool) -> Result<Outcome> {
             ended = Some(outcome);
         }
     }
-    ended.ok_or_else(|| anyhow!("the run ended without an outcome; its transcript in {TRANSCRIPTS} tells how far it came"))
+    ended.ok_or_else(|| {
+        anyhow!(
+            "the run ended without an outcome; its transcript in {} tells how far it came",
+            transcripts.display()
+        )
+    })
 }
 
 /// The answer. On a terminal nothing of it may move the cursor: it can hold what a command printed.

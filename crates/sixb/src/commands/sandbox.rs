@@ -2,8 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::json;
+use sixb_agent::{state_folder, sweep_workspaces};
 use sixb_sandbox::SandboxRecord;
 
 use crate::{cli::SandboxCommand, factory, failure::Exit, stdout, terminal, values::Provider};
@@ -35,15 +36,32 @@ pub(super) async fn run(command: SandboxCommand) -> Result<Exit> {
             for provider in PROVIDERS {
                 removed.extend(factory::of(provider).sweep().await?);
             }
+            // After the sandboxes: what is left in a workspace is nobody's then.
+            let cleaned = match state_folder() {
+                Some(state) => sweep_workspaces(&state)
+                    .with_context(|| format!("the records of open runs in {}", state.display()))?,
+                None => Vec::new(),
+            };
+            let folders: Vec<_> = cleaned
+                .iter()
+                .map(|swept| swept.workspace.display())
+                .collect();
             if args.json {
-                stdout::json(&json!({"removed": removed}))?;
+                let folders: Vec<_> = folders.iter().map(ToString::to_string).collect();
+                stdout::json(&json!({"removed": removed, "cleanedWorkspaces": folders}))?;
                 return Ok(Exit::OK);
             }
             for id in &removed {
                 stdout::line(id)?;
             }
+            for folder in &folders {
+                terminal::note(&terminal::plain(&format!(
+                    "removed what a killed run left in {folder}"
+                )));
+            }
             match removed.len() {
-                0 => terminal::note("nothing to remove"),
+                0 if folders.is_empty() => terminal::note("nothing to remove"),
+                0 => {}
                 count => terminal::note(&format!("removed {count}")),
             }
         }

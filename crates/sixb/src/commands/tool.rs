@@ -141,10 +141,9 @@ impl Calls {
             Err(error) => {
                 stdout::json(&error.to_json())?;
                 // The model's text keeps back what only the person at the machine can act on.
-                let told = error.operator_text();
                 if let Some(Err(boot)) = self.sandbox.get().now_or_never() {
                     terminal::error(&format!("{}: {boot}", self.starting));
-                } else if told != error.to_string() {
+                } else if let Some(told) = kept_back(&error) {
                     terminal::error(&terminal::plain(&told));
                 }
                 Ok(if error.kind() == ToolErrorKind::Cancelled {
@@ -155,4 +154,24 @@ impl Calls {
             }
         }
     }
+}
+
+/// What the person at the machine may read of an error beyond what is on stdout, with each text once.
+fn kept_back(error: &ToolError) -> Option<String> {
+    let (said, whole) = (
+        format!("{}: {}", error.kind(), error.model_text()),
+        error.operator_text(),
+    );
+    let mut rest = whole.strip_prefix(&said)?.to_owned();
+    let mut cause = error
+        .source()
+        .map(|source| source as &dyn std::error::Error);
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if said.contains(&text) {
+            rest = rest.replacen(&format!(": {text}"), "", 1);
+        }
+        cause = error.source();
+    }
+    (!rest.is_empty()).then(|| format!("{said}{rest}"))
 }

@@ -38,6 +38,34 @@ fn streams_and_exit_codes_pass_through() {
     place.assert_nothing_left();
 }
 
+/// Errors of our own, not a cancellation that nobody asked for.
+#[test]
+fn what_cannot_be_run_or_passed_on_is_told() {
+    let place = Place::new();
+    let ended = place.sixb(&["exec", "--", ""]);
+    assert!(
+        ended.code == Some(1) && ended.stderr.starts_with("error: "),
+        "{ended:?}"
+    );
+    for (command, stream) in [("echo x", "stdout"), ("yes", "stdout")] {
+        let full = std::fs::File::create("/dev/full").expect("device");
+        let output = place
+            .command(&["exec", "--", "sh", "-c", command])
+            .stdout(full)
+            .output()
+            .expect("sixb");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(1)
+                && stderr.contains(stream)
+                && stderr.contains("No space left"),
+            "{command}: {:?} {stderr}",
+            output.status
+        );
+    }
+    place.assert_nothing_left();
+}
+
 #[test]
 fn nothing_of_the_host_shows() {
     let place = Place::new();

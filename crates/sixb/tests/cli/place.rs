@@ -42,6 +42,14 @@ impl Place {
         self.root.path().join("state")
     }
 
+    /// Where the transcript of a run is.
+    pub(crate) fn transcript(&self, run: &str) -> PathBuf {
+        self.state()
+            .join("sixb/runs")
+            .join(run)
+            .join("transcript.jsonl")
+    }
+
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.work().join(name);
         fs::create_dir_all(path.parent().expect("parent")).expect("folder");

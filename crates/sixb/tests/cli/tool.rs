@@ -33,6 +33,12 @@ fn a_tool_error_is_data_with_exit_code_1() {
         ("read", r#"{"path":"missing"}"#, "not_found", "missing"),
         ("read", r#"{"path":7}"#, "invalid_input", "path"),
         ("read", "{", "invalid_input", "column"),
+        (
+            "read",
+            r#"{"path":"/etc/passwd"}"#,
+            "permission_denied",
+            "absolute",
+        ),
         ("bsh", "{}", "not_found", "bash"),
     ] {
         let ended = place.sixb(&["tool", name, input]);
@@ -41,6 +47,7 @@ fn a_tool_error_is_data_with_exit_code_1() {
             (Some(1), &json!(kind)),
             "{name} {input}: {ended:?}"
         );
+        assert_eq!(ended.stderr, "", "what is on stdout is not told twice");
         assert!(
             ended.json()["error"]["message"]
                 .as_str()
@@ -97,7 +104,7 @@ fn a_batch_is_answered_in_order_in_one_sandbox() {
     let ended = place.sixb_with_input(&["tool", "--batch"], (lines.join("\n") + "\n").as_bytes());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(
-        ended.elapsed < Duration::from_secs(5),
+        ended.elapsed < Duration::from_secs(25),
         "{:?}",
         ended.elapsed
     );
@@ -138,7 +145,7 @@ fn a_batch_is_answered_in_order_in_one_sandbox() {
 fn bad_lines_are_answered_and_the_batch_goes_on() {
     let place = Place::new();
     let lines = [
-        "not json",
+        "\u{feff}not json",
         "",
         r#"{"id":"x","tool":"bash"}"#,
         r#"{"id":"x","tool":"bash","input":{"command":"echo twice"}}"#,
@@ -146,19 +153,25 @@ fn bad_lines_are_answered_and_the_batch_goes_on() {
         r#"{"id":7,"tool":"bash","input":{}}"#,
         r#"{"id":"","tool":"bash","input":{"command":"true"}}"#,
         "\u{0}",
+        r#"["a","bash",{"command":"true"}]"#,
+        r#"{"id":"z","tool":5}"#,
+        r#"{"id":"z"}"#,
         r#"{"tool":"bash","input":{"command":"echo last"}}"#,
     ];
     let ended = place.sixb_with_input(&["tool", "--batch"], lines.join("\n").as_bytes());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let answers = ended.json_lines();
     let expect = [
-        (None, "line 1 "),
-        (Some("x"), "command"),
-        (Some("x"), "line 4 "),
-        (Some("y"), "line 5 "),
-        (None, "line 6 "),
-        (Some(""), "line 7 "),
-        (None, "line 8 "),
+        (json!(null), "line 1 is no JSON: expected ident at column 2"),
+        (json!("x"), "command"),
+        (json!("x"), "line 4 repeats the id"),
+        (json!("y"), "line 5 has the unknown key \"inptu\""),
+        (json!(7), "line 6 has the id 7, which is no string"),
+        (json!(""), "line 7 has an empty id"),
+        (json!(null), "line 8 is no JSON"),
+        (json!(null), "line 9 is no JSON object"),
+        (json!("z"), "line 10 has the tool 5"),
+        (json!("z"), "line 11 names no tool"),
     ];
     assert_eq!(
         answers.len(),
@@ -167,8 +180,8 @@ fn bad_lines_are_answered_and_the_batch_goes_on() {
     );
     for (answer, (id, part)) in answers.iter().zip(expect) {
         assert_eq!(
-            (answer["id"].as_str(), &answer["error"]["kind"]),
-            (id, &json!("invalid_input")),
+            (&answer["id"], &answer["error"]["kind"]),
+            (&id, &json!("invalid_input")),
             "{answer}"
         );
         assert!(
@@ -181,7 +194,7 @@ fn bad_lines_are_answered_and_the_batch_goes_on() {
     let last = answers.last().expect("last");
     assert_eq!(
         (&last["id"], &last["result"]["stdout"]),
-        (&json!("line_9"), &json!("last\n")),
+        (&json!("line_12"), &json!("last\n")),
         "{last}"
     );
 }
@@ -233,4 +246,12 @@ fn a_line_too_long_is_refused_without_being_held() {
         "{ended:?}"
     );
     assert_eq!(answers[1]["result"]["stdout"], "on\n");
+}
+
+#[test]
+fn a_byte_order_mark_before_the_first_line_is_no_error() {
+    let place = Place::new();
+    let line = b"\xef\xbb\xbf{\"tool\":\"bash\",\"input\":{\"command\":\"echo on\"}}\n";
+    let ended = place.sixb_with_input(&["tool", "--batch"], line);
+    assert_eq!(ended.json()["result"]["stdout"], "on\n", "{ended:?}");
 }

@@ -3,6 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     model::Usage,
+    outputs::place::Place,
     run::{CallStatus, Diagnostic},
     transcript::{RecordBody, Writer},
 };
@@ -42,8 +43,12 @@ fn bodies() -> Vec<RecordBody> {
     ]
 }
 
+fn place(folder: &Path) -> Place {
+    Place::find(folder, None).expect("place")
+}
+
 fn written(folder: &Path) -> PathBuf {
-    let mut writer = Writer::create(folder, "run_1").expect("create");
+    let mut writer = Writer::create(&place(folder), folder, "run_1").expect("create");
     for body in bodies() {
         writer.append(body).expect("append");
     }
@@ -117,5 +122,5 @@ fn damage_in_the_middle_is_an_error_that_names_the_line() {
 fn a_transcript_is_never_overwritten() {
     let folder = tempfile::tempdir().expect("folder");
     written(folder.path());
-    assert!(Writer::create(folder.path(), "run_1").is_err());
+    assert!(Writer::create(&place(folder.path()), folder.path(), "run_1").is_err());
 }

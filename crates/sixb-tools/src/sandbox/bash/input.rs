@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{ToolError, ToolSpec, schema};
+use crate::{ToolError, ToolSpec, schema, validate::typed};
 
 /// Deadline of a command that names none, in milliseconds.
 const DEFAULT_TIMEOUT_MS: i64 = 30_000;
@@ -44,8 +44,7 @@ pub(super) fn spec() -> ToolSpec {
 impl Input {
     /// Refuses what has no meaning.
     pub(super) fn parse(input: Value) -> Result<Self, ToolError> {
-        let input: Self = serde_json::from_value(input)
-            .map_err(|error| ToolError::invalid_input(error.to_string()))?;
+        let input: Self = typed(&input)?;
         let refuse = |text: String| Err(ToolError::invalid_input(text));
         if input.command.trim().is_empty() {
             return refuse("`command` is blank: give the command to run".into());

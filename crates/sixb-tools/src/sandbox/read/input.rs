@@ -10,6 +10,7 @@ use crate::{
     ToolError, ToolSpec,
     sandbox::{spool_source, tool_error},
     schema,
+    validate::typed,
 };
 
 const DESCRIPTION: &str = "Reads a text file of the working directory, at most 2000 lines or 50 KiB at a time. When \
@@ -49,8 +50,7 @@ pub(super) fn spec() -> ToolSpec {
 impl Request {
     /// Refuses what has no meaning, and paths that leave the working directory.
     pub(super) fn parse(input: Value) -> Result<Self, ToolError> {
-        let input: Input = serde_json::from_value(input)
-            .map_err(|error| ToolError::invalid_input(error.to_string()))?;
+        let input: Input = typed(&input)?;
         let (offset, limit) = (input.offset.unwrap_or(1), input.limit.unwrap_or(MAX_LINES));
         if offset == 0 {
             return Err(ToolError::invalid_input("`offset` counts lines from 1"));

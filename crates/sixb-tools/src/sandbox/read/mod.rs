@@ -267,3 +267,6 @@ fn explain(error: SandboxError, request: &Request) -> ToolError {
         _ => tool_error(error),
     }
 }
+
+#[cfg(test)]
+mod tests;

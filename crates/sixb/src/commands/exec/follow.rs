@@ -63,12 +63,11 @@ impl Follow {
         OutputId::for_call("exec")
     }
 
-    /// Passes output on until the command ended and all of it is out. When nobody reads it any more the command is
-    /// cancelled.
+    /// Passes output on until the command ended and all of it is out. When it cannot be passed on the command is ended.
     pub(super) async fn pass_on(
         mut self,
         mut running: JoinHandle<sixb_sandbox::Result<CommandOutput>>,
-        cancel: &CancellationToken,
+        end: &CancellationToken,
     ) -> Result<CommandOutput> {
         let passed = self.live(&mut running).await;
         let passed = match passed {
@@ -76,7 +75,7 @@ impl Follow {
             Err(error) => Err(error),
         };
         if passed.is_err() {
-            cancel.cancel();
+            end.cancel();
         }
         passed
     }
@@ -179,8 +178,16 @@ async fn result(
 
 impl<W: AsyncWrite + Unpin> Passed<W> {
     async fn pass(&mut self, bytes: &[u8]) -> Result<()> {
-        self.to.write_all(bytes).await?;
-        self.to.flush().await?;
+        let written = async {
+            self.to.write_all(bytes).await?;
+            self.to.flush().await
+        };
+        written.await.with_context(|| match self.stream {
+            OutputStream::Stderr => {
+                "the command's stderr cannot be passed on, so it was ended; send it elsewhere"
+            }
+            _ => "the command's stdout cannot be passed on, so it was ended; send it elsewhere",
+        })?;
         self.bytes += bytes.len() as u64;
         Ok(())
     }

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sixb_tools::ToolError;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader};
@@ -15,18 +14,46 @@ use crate::{failure::Exit, stdout};
 const MAX_LINE: usize = 8 << 20;
 
 /// One line of the input.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, PartialEq)]
 struct Call {
     id: Option<String>,
     tool: String,
-    #[serde(default = "empty")]
     input: Value,
 }
 
-fn empty() -> Value {
-    Value::Object(Map::new())
+impl Call {
+    /// What is wrong with a line is told in the words of its form.
+    fn read(line: Value) -> Result<Self, String> {
+        let Value::Object(mut line) = line else {
+            return Err("is no JSON object".into());
+        };
+        let id = match line.remove("id") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(id)) => Some(id),
+            Some(other) => {
+                return Err(format!(
+                    "has the id {other}, which is no string; write \"id\": {:?}",
+                    other.to_string()
+                ));
+            }
+        };
+        let tool = match line.remove("tool") {
+            Some(Value::String(tool)) => tool,
+            Some(other) => return Err(format!("has the tool {other}, which is no string")),
+            None => return Err("names no tool".into()),
+        };
+        let input = line.remove("input").unwrap_or_else(|| Map::new().into());
+        match line.keys().next() {
+            Some(key) => Err(format!(
+                "has the unknown key {key:?}; the keys are id, tool and input"
+            )),
+            None => Ok(Self { id, tool, input }),
+        }
+    }
 }
+
+/// What some editors and shells put before the first line of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Answers line after line. Blank lines are no calls.
 pub(super) async fn run(calls: &Calls) -> Result<Exit> {
@@ -52,11 +79,17 @@ pub(super) async fn run(calls: &Calls) -> Result<Exit> {
                     format!("is longer than {MAX_LINE} bytes; send long material in pieces"),
                 )),
             ),
-            Line::Text(line) => answer(calls, &mut ids, number, &line).await,
+            Line::Text(line) => {
+                let line = match number {
+                    1 => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line),
+                    _ => &line,
+                };
+                answer(calls, &mut ids, number, line).await
+            }
         };
         let mut answer = Map::new();
         if let Some(id) = id {
-            answer.insert("id".into(), id.into());
+            answer.insert("id".into(), id);
         }
         match result {
             Ok(result) => {
@@ -73,34 +106,33 @@ pub(super) async fn run(calls: &Calls) -> Result<Exit> {
     })
 }
 
-/// The id to answer with, where the line has one or gets one, and the answer.
+/// The id to answer with, as the line has it where it has one, and the answer.
 async fn answer(
     calls: &Calls,
     ids: &mut Ids,
     number: usize,
     line: &[u8],
-) -> (Option<String>, Result<Value, ToolError>) {
-    let call: Call = match serde_json::from_slice(line) {
-        Ok(call) => call,
+) -> (Option<Value>, Result<Value, ToolError>) {
+    let line: Value = match serde_json::from_slice(line) {
+        Ok(line) => line,
         Err(error) => {
-            // An answer that can be matched to its line is worth a second look at it.
-            let id = serde_json::from_slice::<Value>(line)
-                .ok()
-                .and_then(|line| Some(line.get("id")?.as_str()?.to_owned()));
-            return (
-                id,
-                Err(invalid(
-                    number,
-                    format!("is no call: {}; write {}", problem(&error), form()),
-                )),
-            );
+            let text = format!("is no JSON: {}; write {}", problem(&error), form());
+            return (None, Err(invalid(number, text)));
+        }
+    };
+    let id = line.get("id").filter(|id| !id.is_null()).cloned();
+    let call = match Call::read(line) {
+        Ok(call) => call,
+        Err(problem) => {
+            let text = format!("{problem}; write {}", form());
+            return (id, Err(invalid(number, text)));
         }
     };
     let id = match call.id {
         None => ids.generate(number),
         Some(id) if id.is_empty() => {
             return (
-                Some(id),
+                Some(id.into()),
                 Err(invalid(number, "has an empty id; give one or leave it out")),
             );
         }
@@ -109,7 +141,7 @@ async fn answer(
                 number,
                 format!("repeats the id {id:?} of an earlier line; give each line its own"),
             );
-            return (Some(id), Err(error));
+            return (Some(id.into()), Err(error));
         }
         Some(id) => id,
     };
@@ -117,7 +149,7 @@ async fn answer(
         .registry
         .call(&call.tool, calls.context(&id), call.input)
         .await;
-    (Some(id), result.map(|output| output.to_json()))
+    (Some(id.into()), result.map(|output| output.to_json()))
 }
 
 /// serde says `at line 1 column 7`, but the line is the one of our own message.

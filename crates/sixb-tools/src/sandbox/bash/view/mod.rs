@@ -58,6 +58,19 @@ fn with_gap(stream: &CapturedStream) -> View {
         String::from_utf8_lossy(&stream.tail),
     );
     let (head, tail) = (terminal::settle(&head), terminal::settle(&tail));
+    let note = spool_note(stream);
+    let torn = json::Torn {
+        head: &head,
+        tail: &tail,
+        bytes: stream.total_bytes,
+        note: &note,
+    };
+    if let Some(text) = json::shorten_torn(&torn) {
+        return View {
+            text,
+            truncated: true,
+        };
+    }
     let kept = newlines(&stream.head) + newlines(&stream.tail);
     let gap = cut::Omitted {
         bytes: stream.omitted_bytes(),
@@ -67,7 +80,7 @@ fn with_gap(stream: &CapturedStream) -> View {
         head: &head,
         tail: Some(&tail),
         gap,
-        note: spool_note(stream),
+        note,
     };
     View {
         text: cut::head_tail(parts),
@@ -98,6 +111,8 @@ fn within(text: &str, max: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn of(bytes: impl Into<bytes::Bytes>) -> View {
@@ -211,6 +226,99 @@ mod tests {
         assert!(
             view.text.contains(&note) && view.text.chars().count() <= CAP,
             "{note} {shown}"
+        );
+    }
+
+    /// A stream of which the capture kept 50 000 bytes at each end.
+    fn captured(text: &str) -> CapturedStream {
+        let mut stream = CapturedStream::whole(text[..50_000].to_owned());
+        stream.tail = text[text.len() - 50_000..].to_owned().into();
+        stream.total_bytes = text.len() as u64;
+        stream.total_newlines = newlines(text.as_bytes());
+        stream.spooled_bytes = stream.total_bytes;
+        stream
+    }
+
+    fn json_of(text: &str) -> Value {
+        let view = view(&captured(text));
+        assert!(view.truncated && view.text.chars().count() <= CAP);
+        serde_json::from_str(&view.text)
+            .unwrap_or_else(|error| panic!("{error}: {}", &view.text[..200]))
+    }
+
+    #[test]
+    fn json_of_which_the_capture_lost_the_middle_stays_json() {
+        let item = |n: usize| format!("{{\"n\": {n}.10, \"text\": \"a \\\"b\\\" é\"}}");
+        let items: Vec<String> = (0..10_000).map(item).collect();
+        let array = format!("[\n  {}\n]\n", items.join(",\n  "));
+        let list = json_of(&array);
+        let (notice, kept) = list
+            .as_array()
+            .and_then(|list| list.split_last())
+            .expect("list");
+        assert!(kept.len() > 400, "{}", kept.len());
+        assert_eq!(
+            kept[1].to_string(),
+            item(1).replace(": ", ":").replace(", ", ",")
+        );
+        let shown = format!("[\n  {}", items[..kept.len()].join(",\n  ")).len();
+        let expect = format!(
+            "[… the rest of this array left out: {} of {} bytes]",
+            array.len() - shown,
+            array.len()
+        );
+        assert_eq!(notice, &Value::from(expect));
+
+        let long = json_of(&format!("[\"BEGIN{}\", 2]", "x".repeat(200_000)));
+        let notice = long[0].as_str().expect("notice");
+        assert!(
+            notice.contains("of 200012 bytes") && notice.ends_with('x'),
+            "{notice}"
+        );
+        assert!(notice.contains("BEGINxxx"), "{notice}");
+
+        let object = format!("{{\"first\": 1, \"big\": {array}, \"last\": true}}");
+        let notice = json_of(&object);
+        assert_eq!(notice["topLevelKeys"], json!(["first", "big"]));
+        let preview = notice["preview"].as_str().expect("preview");
+        assert!(
+            preview.starts_with("{\"first\":1,\"big\":[{\"n\":0.10,"),
+            "{preview}"
+        );
+        let size = format!("a JSON object of {} bytes", object.len());
+        assert!(
+            notice["notice"]
+                .as_str()
+                .is_some_and(|text| text.contains(&size)),
+            "{notice}"
+        );
+    }
+
+    #[test]
+    fn what_only_begins_like_json_keeps_its_head_and_tail() {
+        let array = format!("[{}]", vec!["1.5"; 50_000].join(", "));
+        for text in [
+            format!("{}]", "[INFO] started\n".repeat(20_000)),
+            format!("{array}\nTraceback: disk full"),
+            format!("{{\"a\": 1}}\n{array}\n{{}}"),
+            format!("{{\"a\": 1}}{}", " \n".repeat(100_000)),
+            format!("{}}}", &array[..array.len() - 1]),
+        ] {
+            let view = view(&captured(&text));
+            let start = &text[..40.min(text.len())];
+            assert!(view.text.contains("bytes left out …]\n"), "{start}");
+            assert!(
+                serde_json::from_str::<Value>(&view.text).is_err(),
+                "{start}"
+            );
+        }
+        let mut partly = captured(&array);
+        partly.spooled_bytes = 70_000;
+        let text = view(&partly).text;
+        assert!(
+            text.ends_with("; the full output file keeps only the first 70000 bytes]\"]"),
+            "{}",
+            &text[text.len() - 200..]
         );
     }
 

@@ -1,16 +1,18 @@
-//! Undoes what a terminal would: escape sequences vanish, and a line rewritten by `\r` keeps its last form.
+//! Undoes what a terminal would: escape sequences vanish, in their 7-bit and their C1 form, and a line rewritten by `\r` keeps its last form.
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr2_iter, memchr3};
 
 const ESC: u8 = 0x1b;
+/// The first byte of the C1 controls: single characters for what is `ESC` and a letter otherwise.
+const C1: u8 = 0xc2;
 /// A text sequence (a window title, a link) longer than this is no sequence but a stray escape.
 const MAX_SEQUENCE: usize = 4096;
 
 /// The text that a terminal would show, line by line. Borrowed when there is nothing to undo.
 pub(super) fn settle(text: &str) -> Cow<'_, str> {
-    if memchr2(ESC, b'\r', text.as_bytes()).is_none() {
+    if memchr3(ESC, C1, b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
     match strip_escapes(text) {
@@ -20,50 +22,62 @@ pub(super) fn settle(text: &str) -> Cow<'_, str> {
 }
 
 fn strip_escapes(text: &str) -> Cow<'_, str> {
-    let Some(first) = memchr(ESC, text.as_bytes()) else {
+    let Some(first) = next_sequence(text) else {
         return Cow::Borrowed(text);
     };
     let mut clean = String::with_capacity(text.len());
     clean.push_str(&text[..first]);
     let mut rest = &text[first..];
-    while let Some(after) = rest.strip_prefix('\x1b') {
-        rest = &after[sequence_len(after.as_bytes())..];
-        let next = memchr(ESC, rest.as_bytes()).unwrap_or(rest.len());
+    while !rest.is_empty() {
+        rest = &rest[sequence_len(rest.as_bytes())..];
+        let next = next_sequence(rest).unwrap_or(rest.len());
         clean.push_str(&rest[..next]);
         rest = &rest[next..];
     }
     Cow::Owned(clean)
 }
 
-/// Length of the escape sequence whose `ESC` was just read. Sequences are ASCII, so this is a character boundary.
-fn sequence_len(after: &[u8]) -> usize {
+fn next_sequence(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    memchr2_iter(ESC, C1, bytes).find(|at| begins_sequence(&bytes[*at..]))
+}
+
+/// Among the C1 controls only those that begin or end a sequence: others, like U+0085, are text to many programs.
+fn begins_sequence(bytes: &[u8]) -> bool {
+    matches!(bytes, [ESC, ..] | [C1, 0x90 | 0x98 | 0x9b..=0x9f, ..])
+}
+
+/// Length of the sequence that `bytes` begins with. It ends on a character boundary.
+fn sequence_len(bytes: &[u8]) -> usize {
     let run = |from: usize, of: fn(&u8) -> bool| {
-        from + after[from..].iter().take_while(|byte| of(byte)).count()
+        from + bytes[from..].iter().take_while(|byte| of(byte)).count()
     };
-    let one = |at: usize, of: fn(&u8) -> bool| at + usize::from(after.get(at).is_some_and(of));
+    let one = |at: usize, of: fn(&u8) -> bool| at + usize::from(bytes.get(at).is_some_and(of));
     let parameter = |byte: &u8| (0x30..=0x3f).contains(byte);
     let intermediate = |byte: &u8| (0x20..=0x2f).contains(byte);
-    match after.first() {
+    match bytes {
         // CSI: colours, cursor, erase.
-        Some(b'[') => one(run(run(1, parameter), intermediate), |byte| {
+        [ESC, b'[', ..] | [C1, 0x9b, ..] => one(run(run(2, parameter), intermediate), |byte| {
             (0x40..=0x7e).contains(byte)
         }),
-        // OSC, DCS, SOS, PM, APC: a text up to BEL or ESC \, never beyond its line.
-        Some(b']' | b'P' | b'X' | b'^' | b'_') => text_sequence_len(after).unwrap_or(1),
+        // DCS, SOS, OSC, PM, APC: a text up to BEL or ST, never beyond its line.
+        [ESC, b'P' | b'X' | b']' | b'^' | b'_', text @ ..]
+        | [C1, 0x90 | 0x98 | 0x9d..=0x9f, text @ ..] => 2 + text_len(text).unwrap_or(0),
+        // ST without a text.
+        [C1, ..] => 2,
         // Character sets and the like, else one more byte.
-        Some(_) => one(run(0, intermediate), |byte| (0x30..=0x7e).contains(byte)),
-        None => 0,
+        _ => one(run(1, intermediate), |byte| (0x30..=0x7e).contains(byte)),
     }
 }
 
-fn text_sequence_len(after: &[u8]) -> Option<usize> {
-    let bounded = &after[..after.len().min(MAX_SEQUENCE)];
-    let end = bounded
-        .iter()
-        .position(|byte| matches!(*byte, 0x07 | ESC | b'\n'))?;
-    match bounded[end] {
-        0x07 => Some(end + 1),
-        ESC if after.get(end + 1) == Some(&b'\\') => Some(end + 2),
+/// Length of the text of a sequence, its end included.
+fn text_len(text: &[u8]) -> Option<usize> {
+    let bounded = text.len().min(MAX_SEQUENCE);
+    let end = (0..bounded)
+        .find(|at| matches!(text[*at], 0x07 | b'\n') || begins_sequence(&text[*at..]))?;
+    match text[end..] {
+        [0x07, ..] => Some(end + 1),
+        [ESC, b'\\', ..] | [C1, 0x9c, ..] => Some(end + 2),
         _ => None,
     }
 }
@@ -122,6 +136,16 @@ mod tests {
             ("cut \x1b[", "cut "),
             ("cut \x1b[3", "cut "),
             ("\x1bé", "é"),
+            ("\u{9b}31mred\u{9b}0m", "red"),
+            ("\u{9d}0;title\x07text\u{9d}0;title\u{9c}text", "texttext"),
+            ("\x1b]0;title\u{9c}text", "text"),
+            (
+                "\u{90}q\x1b\\a\u{98}b\u{9c}c\u{9e}d\u{9c}e\u{9f}f\u{9c}g",
+                "aceg",
+            ),
+            ("\u{9d}no end\nnext", "no end\nnext"),
+            ("stray\u{9c} end\u{9b}", "stray end"),
+            ("\u{85}«é»\u{a0}\u{9b}K가", "\u{85}«é»\u{a0}가"),
         ] {
             assert_eq!(settle(input), expect, "{input:?}");
         }
@@ -129,9 +153,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_settles_without_escapes(text in "[a\u{1b}\\[\\]\r\n;0-9mé\\\\\u{7}]{0,60}") {
+        fn any_text_settles_without_escapes(text in "[a\u{1b}\u{90}\u{9b}-\u{9d}\u{a0}\\[\\]\r\n;0-9mé\\\\\u{7}]{0,60}") {
             let settled = settle(&text);
-            prop_assert!(!settled.contains('\x1b'));
+            let left = settled.contains(['\x1b', '\u{90}', '\u{9b}', '\u{9c}', '\u{9d}']);
+            prop_assert!(!left);
             prop_assert_eq!(settled.matches('\n').count() <= text.matches('\n').count(), true);
             let again = settle(&settled).into_owned();
             prop_assert_eq!(again, settled.into_owned());

@@ -9,13 +9,15 @@ pub(super) struct Compact {
     pub(super) text: String,
     /// Whether that is the whole document.
     pub(super) complete: bool,
-    /// Elements of the root that are whole in `text`.
+    /// Elements of the root that are whole in `text` and followed by another.
     pub(super) elements: u64,
     /// Where the last of them ends, in bytes of `text`.
     pub(super) elements_end: usize,
+    /// The same, in bytes of the document.
+    pub(super) source_end: usize,
 }
 
-/// The first `max` characters of the compact form of `json`, which must be valid.
+/// The first `max` characters of the compact form of `json`, which must be valid or the start of what is.
 pub(super) fn compact(json: &str, max: usize) -> Compact {
     let bytes = json.as_bytes();
     let mut out = Compact::default();
@@ -36,6 +38,7 @@ pub(super) fn compact(json: &str, max: usize) -> Compact {
             b',' if depth == 1 => {
                 out.elements += 1;
                 out.elements_end = out.text.len();
+                out.source_end = at;
             }
             _ => {}
         }
