@@ -55,8 +55,13 @@ pub(super) async fn run(args: JsonArgs) -> Result<Exit> {
         ]);
     }
     let machines = factory::smolvm().findings().await;
-    let microvms = machines.iter().all(|finding| finding.ok);
+    let mut microvms = machines.iter().all(|finding| finding.ok);
     checks.extend(machines.into_iter().map(microvm));
+    if microvms {
+        let booted = factory::smolvm().preflight().await;
+        microvms = booted.is_ok();
+        checks.push(trial_boot(booted));
+    }
     let find = |program: &str| {
         FOLDERS
             .iter()
@@ -226,6 +231,25 @@ fn isolation(probed: &Result<Capabilities, SandboxError>) -> Check {
             let detail = format!("a trial sandbox did not start: {what}");
             check("isolation", Status::Missing, detail, Some(remedy))
         }
+    }
+}
+
+/// A trial machine: a device that can be opened does not always give one.
+fn trial_boot(booted: Result<(), SandboxError>) -> Check {
+    match booted {
+        Ok(()) => check("microvm", Status::Ok, "a trial machine booted", None),
+        Err(SandboxError::IsolationUnavailable { what, remedy, .. }) => check(
+            "microvm",
+            Status::Weak,
+            format!("--sandbox smolvm does not work: {what}"),
+            Some(&remedy),
+        ),
+        Err(error) => check(
+            "microvm",
+            Status::Weak,
+            format!("--sandbox smolvm does not work: {error}"),
+            Some("use the local sandbox"),
+        ),
     }
 }
 
