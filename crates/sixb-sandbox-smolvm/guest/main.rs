@@ -91,6 +91,7 @@ fn serve(arguments: Vec<String>) -> io::Result<()> {
     let [socket, workspace, read_only, memory, pids, cpu, rest @ ..] = arguments.as_slice() else {
         return Err(io::Error::other("too few arguments"));
     };
+    leave_the_terminal();
     let _ = fs::write("/proc/self/oom_score_adj", "-1000");
     // A bounded PATH of the caller survives `bash -l`, whose profile sets its own.
     let _ = fs::create_dir_all("/etc/profile.d");
@@ -151,6 +152,23 @@ fn serve(arguments: Vec<String>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// smolvm's own session has the machine's console as its terminal: programs that ask there would wait for ever. The
+/// standard library cannot begin a session, `setsid` of every system can.
+fn leave_the_terminal() {
+    const DONE: &str = "SIXB_SESSION";
+    let Ok(program) = std::env::current_exe() else {
+        return;
+    };
+    if std::env::var_os(DONE).is_none() {
+        let error = Command::new("setsid")
+            .arg(program)
+            .args(std::env::args_os().skip(1))
+            .env(DONE, "1")
+            .exec();
+        eprintln!("sixb-guest: no session of its own, since setsid does not start: {error}");
+    }
 }
 
 fn answer(guest: &Arc<Guest>, mut stream: UnixStream) -> io::Result<()> {
