@@ -325,6 +325,10 @@ impl Workspace {
         };
         let (mut offset, mut length) = (wire::number(offset)?, wire::number(length)?);
         let file = self.open_regular(path)?;
+        // What begins behind the end is empty; the kernel would refuse an offset that no file can have.
+        if offset >= file.metadata()?.len() {
+            length = 0;
+        }
         let mut bytes = vec![0; wire::CHUNK];
         while length > 0 {
             let want = bytes

@@ -76,6 +76,7 @@ poweroff -f
 const RUN: &str = r#"
 cd /tmp
 export SMOLVM_VM_UID_DROP=off SIXB_LAB_EMULATED=1 SIXB_LAB_STATE=/tmp/s FAKE_API_KEY=sk-test-000
+export SMOLVM_START_TIMEOUT_SECS=300 SMOLVM_AGENT_READY_TIMEOUT_SECS=300
 export SIXB_LAB_BIN=$HOME/.local/share/sixb/smolvm/1.32.2/smolvm SIXB_LAB_IMAGE=$HOME/.cache/sixb/smolvm/agent-image
 export SIXB_LAB_SIXB=/lab/sixb
 /lab/runner "$(cat /lab/filter)"
