@@ -104,14 +104,17 @@ fn serve(arguments: Vec<String>) -> io::Result<()> {
         Some(at) => (&rest[..at], &rest[at + 1..]),
         None => (rest, &[][..]),
     };
-    if !hosts.is_empty() {
-        let mut file = fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open("/etc/hosts")?;
-        for line in hosts {
-            writeln!(file, "{line}")?;
-        }
+    // An image may come without the file: names of loopback are needed also without a network.
+    let known = fs::read_to_string("/etc/hosts").unwrap_or_default();
+    let mut file = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open("/etc/hosts")?;
+    if !known.contains("localhost") {
+        writeln!(file, "127.0.0.1 localhost\n::1 localhost")?;
+    }
+    for line in hosts {
+        writeln!(file, "{line}")?;
     }
     let guest = Arc::new(Guest {
         workspace: files::Workspace::open(workspace, read_only == "ro")?,
