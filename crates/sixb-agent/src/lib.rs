@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod files;
 pub mod model;
 #[cfg(feature = "openai")]
 mod openai;
@@ -16,6 +17,7 @@ pub mod transcript;
 mod workspace;
 
 pub use agent::{Agent, AgentBuilder, DEFAULT_MAX_CONTEXT, DEFAULT_MAX_STEPS, DEFAULT_TIMEOUT};
+pub use files::{Attachment, PastFile};
 #[doc(no_inline)]
 pub use model::{Model, ModelError, ModelLabel, Usage};
 #[cfg(feature = "openai")]

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use sixb_artifacts::images::AcceptedFormats;
 use sixb_tools::{ToolErrorKind, ToolSpec};
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +39,11 @@ pub trait Model: Debug + Display + Send + Sync + 'static {
         false
     }
 
+    /// The image formats it understands. Images in others are encoded anew. Default: PNG, JPEG, GIF and WebP.
+    fn image_formats(&self) -> AcceptedFormats {
+        AcceptedFormats::default()
+    }
+
     /// Asks for one step.
     fn stream(
         &self,
@@ -57,6 +63,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn takes_images(&self) -> bool {
         (**self).takes_images()
+    }
+
+    fn image_formats(&self) -> AcceptedFormats {
+        (**self).image_formats()
     }
 
     fn stream(
@@ -245,6 +255,9 @@ pub struct ToolResult {
     pub name: String,
     /// The result, or why there is none.
     pub result: Result<Value, ToolFailure>,
+    /// What the model reads instead, where the result has files: its text, and what is known of each file. Not kept: it is
+    /// made anew from the files.
+    pub shown: Option<String>,
 }
 
 /// Why a tool call has no result, in the words that a model may read.
@@ -264,6 +277,7 @@ impl ToolResult {
             call_id: call.id.clone(),
             name: call.name.clone(),
             result: Ok(value),
+            shown: None,
         }
     }
 
@@ -276,10 +290,20 @@ impl ToolResult {
                 kind,
                 message: message.into(),
             }),
+            shown: None,
         }
     }
 
-    /// As a model reads it: the result itself, or `{"error":{"kind":…,"message":…}}`.
+    /// What a model reads: text as it is, other results as JSON.
+    pub fn model_text(&self) -> String {
+        match (&self.shown, self.to_json()) {
+            (Some(shown), _) => shown.clone(),
+            (None, Value::String(text)) => text,
+            (None, other) => other.to_string(),
+        }
+    }
+
+    /// As it is kept: the result itself, or `{"error":{"kind":…,"message":…}}`.
     pub fn to_json(&self) -> Value {
         match &self.result {
             Ok(value) => value.clone(),

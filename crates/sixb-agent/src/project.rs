@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use sixb_artifacts::store::BlobStore;
 use sixb_sandbox::SandboxFactory;
 use sixb_tools::{Connector, Connectors, ToolBuildError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -9,6 +10,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     agent::{Agent, AgentBuilder},
     run::{self, Run, RunError, RunRequest},
+    workspace::state_folder,
 };
 
 /// A project that can run its agents. Cheap to clone.
@@ -19,6 +21,7 @@ struct Inner {
     project_id: String,
     sandboxes: Arc<dyn SandboxFactory>,
     connectors: Connectors,
+    blobs: BlobStore,
     agents: BTreeMap<String, Arc<Agent>>,
     runs: TaskTracker,
     closing: CancellationToken,
@@ -31,6 +34,7 @@ impl Sixb {
             project_id: project_id.into(),
             sandboxes: None,
             connectors: Vec::new(),
+            blobs: None,
             agents: Vec::new(),
         }
     }
@@ -73,6 +77,7 @@ impl Sixb {
             agent: agent.clone(),
             sandboxes: project.sandboxes.clone(),
             connectors: project.connectors.clone(),
+            blobs: project.blobs.clone(),
             closing: project.closing.clone(),
             request,
         };
@@ -105,6 +110,7 @@ pub struct SixbBuilder {
     project_id: String,
     sandboxes: Option<Arc<dyn SandboxFactory>>,
     connectors: Vec<Connector>,
+    blobs: Option<BlobStore>,
     agents: Vec<AgentBuilder>,
 }
 
@@ -117,6 +123,13 @@ impl SixbBuilder {
     /// [`sandboxes`](Self::sandboxes) for a factory that is shared already.
     pub fn shared_sandboxes(mut self, factory: Arc<dyn SandboxFactory>) -> Self {
         self.sandboxes = Some(factory);
+        self
+    }
+
+    /// Sets where files are kept: attachments, what tools make, outputs. Default: the [`state_folder`](crate::state_folder),
+    /// or memory where there is none. A local folder may not lie in a workspace that a guest writes to.
+    pub fn blobs(mut self, store: BlobStore) -> Self {
+        self.blobs = Some(store);
         self
     }
 
@@ -162,11 +175,24 @@ impl SixbBuilder {
             project_id: self.project_id,
             sandboxes,
             connectors,
+            blobs: self.blobs.unwrap_or_else(default_blobs),
             agents,
             runs: TaskTracker::new(),
             closing: CancellationToken::new(),
         })))
     }
+}
+
+/// Durable where this user has a place for it.
+fn default_blobs() -> BlobStore {
+    let local = state_folder().and_then(|folder| match BlobStore::local(folder) {
+        Ok(store) => Some(store),
+        Err(error) => {
+            tracing::warn!("files of runs are kept in memory only: {error}");
+            None
+        }
+    });
+    local.unwrap_or_else(BlobStore::memory)
 }
 
 /// Ids become folder names, variables and URL segments: one narrow rule fits them all.

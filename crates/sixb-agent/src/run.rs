@@ -24,6 +24,7 @@ use std::{
 };
 
 use futures::{Stream, StreamExt, stream::BoxStream};
+use sixb_artifacts::store::BlobStore;
 use sixb_sandbox::SandboxFactory;
 use sixb_tools::Connectors;
 use tokio::sync::{mpsc, oneshot};
@@ -40,6 +41,7 @@ pub use request::{RunError, RunRequest};
 
 use crate::{
     agent::Agent,
+    files::{Brought, Intake, Sight},
     telemetry::{self, RunAttributes},
 };
 use feed::Feed;
@@ -115,13 +117,14 @@ pub(crate) struct Job {
     pub(crate) agent: Arc<Agent>,
     pub(crate) sandboxes: Arc<dyn SandboxFactory>,
     pub(crate) connectors: Connectors,
+    pub(crate) blobs: BlobStore,
     /// Fires when the project closes.
     pub(crate) closing: CancellationToken,
     pub(crate) request: RunRequest,
 }
 
 /// Checks the request, opens what the run keeps on the host and spawns the run.
-pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError> {
+pub(crate) async fn start(mut job: Job, runs: &TaskTracker) -> Result<Run, RunError> {
     job.request.check()?;
     let output = job.request.output_schema.as_ref().map(OutputCheck::compile);
     let output = output
@@ -131,7 +134,19 @@ pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError>
         Some(id) => id.clone(),
         None => format!("run_{}", ulid::Ulid::new().to_string().to_lowercase()),
     };
-    let mut kept = kept::open(&job.request, &id).await?;
+    let mut kept = kept::open(&job.request, &job.blobs, &id).await?;
+    let brought = Brought {
+        attachments: std::mem::take(&mut job.request.attachments),
+        resumed: kept
+            .past
+            .as_mut()
+            .map(|past| std::mem::take(&mut past.run_files))
+            .unwrap_or_default(),
+        past: std::mem::take(&mut job.request.past_files),
+    };
+    let sight = Sight::of(&*job.agent.model);
+    let intake = Intake::take(brought, &id, &job.blobs, &sight).await;
+    let intake = intake.inspect_err(|_| kept.give_up())?;
     let cancel = job.request.cancel.child_token();
     let (sender, receiver) = mpsc::channel(256);
     let (outcome_sender, outcome) = oneshot::channel();
@@ -152,7 +167,7 @@ pub(crate) async fn start(job: Job, runs: &TaskTracker) -> Result<Run, RunError>
         model: &label,
     });
     let closing = job.closing.clone();
-    let engine = engine::Engine::new(id.clone(), job, kept, output, feed, stop);
+    let engine = engine::Engine::new(id.clone(), job, kept, intake, sight, output, feed, stop);
     let cancel_on_close = cancel.clone();
     let work = async move {
         // Held to the end: its drop tells that the sandbox is gone.

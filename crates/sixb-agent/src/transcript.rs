@@ -12,7 +12,7 @@ mod writer;
 
 use std::path::PathBuf;
 
-pub use folder::{runs, thread};
+pub use folder::{Thread, runs, thread};
 pub use reader::Reader;
 pub use record::{Record, RecordBody};
 pub use replay::Replay;

@@ -142,6 +142,16 @@ impl ToolContext {
     pub async fn sandbox(&self) -> Result<Arc<dyn sixb_sandbox::Sandbox>, crate::ToolError> {
         crate::sandbox::booted(self).await
     }
+
+    /// Where this call keeps files: they are stored durably, lie in the sandbox, and may stand in the result. The host lends
+    /// it as a [`CallArtifacts`](sixb_artifacts::store::CallArtifacts) extension, with the run's
+    /// [`RunFiles`](sixb_artifacts::RunFiles) beside it.
+    ///
+    /// # Errors
+    /// `not_found` when this run keeps no files.
+    pub fn artifacts(&self) -> Result<crate::Artifacts<'_>, crate::ToolError> {
+        crate::sandbox::artifacts(self)
+    }
 }
 
 impl fmt::Debug for ToolContext {

@@ -33,7 +33,7 @@ pub use progress::{ProgressStream, ToolProgress};
 pub use registry::{ToolRegistry, ToolRegistryBuilder};
 pub use run::{LogLine, RunInfo, RunKind};
 #[cfg(feature = "sandbox-tools")]
-pub use sandbox::{bash, read, sandbox_tools};
+pub use sandbox::{Artifacts, bash, read, sandbox_tools, view_file};
 pub use tool::{Tool, ToolSpec};
 
 #[doc(no_inline)]

@@ -4,6 +4,7 @@ use std::{any::Any, collections::HashMap, panic::AssertUnwindSafe, sync::Arc, ti
 
 use futures::FutureExt;
 use serde_json::Value;
+use sixb_artifacts::RunFiles;
 use tracing::Instrument;
 
 use crate::{
@@ -75,8 +76,8 @@ impl ToolRegistry {
     ///
     /// # Errors
     /// `not_found` for an unknown tool, `invalid_input` when the schema does not accept `arguments`, `timeout` and
-    /// `cancelled` as the context says, `internal` for a panic and for rich content that is not valid, `limit_exceeded`
-    /// for a result that is too large, and whatever the tool itself returns.
+    /// `cancelled` as the context says, `internal` for a panic and for rich content that is not valid or names a file that
+    /// the run does not know, `limit_exceeded` for a result that is too large, and whatever the tool itself returns.
     pub async fn call(
         &self,
         name: &str,
@@ -86,14 +87,17 @@ impl ToolRegistry {
         let entry = self.entry(name).ok_or_else(|| self.unknown(name))?;
         entry.input.check(&arguments)?;
         let span = tracing::info_span!("tool_call", tool = name, tool_call_id = cx.tool_call_id(), run_id = %cx.run().run_id);
+        let files = cx.extension::<RunFiles>().cloned();
         let result = supervise(&*entry.tool, cx, arguments)
             .instrument(span.clone())
             .await;
         let result = match result {
             // The built-in tools have their own, tighter bounds on what a model reads.
-            Ok(output) if !entry.builtin => output
-                .settle()
-                .and_then(|output| bound::check_result(&output).map(|()| output)),
+            Ok(output) if !entry.builtin => output.settle().and_then(|output| {
+                bound::check_result(&output)?;
+                check_files(&output, files.as_ref())?;
+                Ok(output)
+            }),
             result => result,
         };
         if let Err(error) = &result {
@@ -141,6 +145,19 @@ impl ToolRegistry {
 
 fn shown(name: &str) -> String {
     name.chars().take(80).collect()
+}
+
+/// A file that the run neither published nor was given: its reference is made up, and could name any file of the store.
+fn check_files(output: &ToolOutput, known: Option<&RunFiles>) -> Result<(), ToolError> {
+    let none = RunFiles::default();
+    let known = known.unwrap_or(&none);
+    for file in output.files() {
+        known.check(file).map_err(|forged| {
+            let text = format!("The tool returned a file that is none of this run: {forged}.");
+            ToolError::new(ToolErrorKind::Internal, text).with_source(forged)
+        })?;
+    }
+    Ok(())
 }
 
 /// Runs a handler so that neither a panic nor a handler that never ends harms the run.

@@ -78,10 +78,7 @@ fn message(message: &Message, takes_images: bool) -> Value {
         Message::Tool(result) => json!({
             "role": "tool",
             "tool_call_id": result.call_id,
-            "content": match result.to_json() {
-                Value::String(text) => text,
-                other => other.to_string(),
-            },
+            "content": result.model_text(),
         }),
     }
 }

@@ -25,7 +25,7 @@ use tokio::io::AsyncWriteExt;
 use super::{
     Omitted,
     place::{Place, enter},
-    plan::Take,
+    plan::Relative,
 };
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(super) struct Partial {
 /// A file that is whole and has no place yet.
 #[derive(Debug)]
 pub(super) struct Staged {
-    take: Take,
+    relative: Relative,
     file: std::fs::File,
     name: Option<String>,
 }
@@ -168,7 +168,7 @@ impl Folder {
 
     /// Gives a whole file its name. Of an exposed folder only once the sandbox is gone.
     pub(super) fn publish(&self, staged: Staged) -> Result<PathBuf, Omitted> {
-        let relative = host_names(&staged.take)?;
+        let relative = host_names(&staged.relative)?;
         let mut open = self.lock();
         let partial = match &staged.name {
             Some(name) => name.clone(),
@@ -228,25 +228,15 @@ impl Folder {
     }
 }
 
-impl Staged {
-    pub(super) fn shown(&self) -> String {
-        self.take.shown()
-    }
-
-    pub(super) fn size(&self) -> u64 {
-        self.take.size
-    }
-}
-
 impl Partial {
     pub(super) async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
         self.file.write_all(&bytes).await
     }
 
-    pub(super) async fn whole(mut self, take: Take) -> Result<Staged, Omitted> {
+    pub(super) async fn whole(mut self, relative: Relative) -> Result<Staged, Omitted> {
         self.file.flush().await.map_err(unwritable)?;
         Ok(Staged {
-            take,
+            relative,
             file: self.file.into_std().await,
             name: self.name,
         })
@@ -254,10 +244,10 @@ impl Partial {
 }
 
 /// The path below the target. On Unix any name will do; elsewhere only text.
-fn host_names(take: &Take) -> Result<PathBuf, Omitted> {
+fn host_names(relative: &Relative) -> Result<PathBuf, Omitted> {
     #[cfg(unix)]
-    return Ok(take
-        .relative
+    return Ok(relative
+        .0
         .iter()
         .map(|name| <OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name))
         .collect());
@@ -269,8 +259,8 @@ fn host_names(take: &Take) -> Result<PathBuf, Omitted> {
                 .all(|letter| letter.is_alphanumeric() || " ._-()+,=@".contains(letter))
                 && !name.ends_with(['.', ' '])
         };
-        let names = take
-            .relative
+        let names = relative
+            .0
             .iter()
             .map(|name| std::str::from_utf8(name).ok().filter(plain));
         let path: Option<PathBuf> = names.collect();

@@ -1,5 +1,8 @@
 //! Which files of the output directory are taken, and why the others are not. Pure.
 
+use std::collections::HashSet;
+
+use sixb_artifacts::FileName;
 use sixb_sandbox::{DirEntry, FileKind, SandboxPath};
 
 use crate::{run::Diagnostic, workspace::ForeignOutputs};
@@ -18,17 +21,39 @@ const MAX_TOTAL: u64 = 100 << 20;
 pub(super) struct Take {
     /// In the sandbox.
     pub(super) source: SandboxPath,
-    /// Below the output directory: components that are plain names.
-    pub(super) relative: Vec<Vec<u8>>,
+    pub(super) relative: Relative,
     pub(super) size: u64,
     pub(super) version: u64,
 }
 
-impl Take {
-    /// The path below the output directory, for people.
+/// A path below the output directory: components that are plain names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Relative(pub(super) Vec<Vec<u8>>);
+
+impl Relative {
+    /// For people.
     pub(super) fn shown(&self) -> String {
-        shown(&self.relative.join(&b'/'))
+        shown(&self.0.join(&b'/'))
     }
+}
+
+/// The name under which a file that a tool made is saved: its own, or with a number where that is taken.
+pub(super) fn free_name(name: &FileName, taken: &mut HashSet<Relative>) -> Relative {
+    let name = name.materialised("");
+    let (stem, extension) = match name.rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() => (stem, format!(".{extension}")),
+        _ => (name.as_str(), String::new()),
+    };
+    let mut free = Relative(vec![name.clone().into_bytes()]);
+    let mut number = 2;
+    while !taken.insert(free.clone()) {
+        // Long names lose of their stem what the number needs.
+        let most = stem.floor_char_boundary(stem.len().min(240 - extension.len().min(100)));
+        let numbered = format!("{}-{number}{extension}", &stem[..most]);
+        free = Relative(vec![numbered.into_bytes()]);
+        number += 1;
+    }
+    free
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +106,7 @@ pub(super) fn plan(
                 total += size;
                 plan.take.push(Take {
                     source: entry.path.clone(),
-                    relative,
+                    relative: Relative(relative),
                     size,
                     version: entry.stat.version,
                 });
@@ -152,7 +177,10 @@ mod tests {
             .into_iter()
             .map(|diagnostic| (diagnostic.code, diagnostic.path))
             .collect();
-        (plan.take.iter().map(Take::shown).collect(), codes)
+        (
+            plan.take.iter().map(|take| take.relative.shown()).collect(),
+            codes,
+        )
     }
 
     #[test]
@@ -221,9 +249,31 @@ mod tests {
             &foreign,
         );
         assert_eq!(
-            plan.take.iter().map(Take::shown).collect::<Vec<_>>(),
+            plan.take
+                .iter()
+                .map(|take| take.relative.shown())
+                .collect::<Vec<_>>(),
             ["edited"]
         );
+    }
+
+    #[test]
+    fn names_that_are_taken_get_a_number() {
+        let mut taken = HashSet::from([Relative(vec![b"a.png".to_vec()])]);
+        let mut free = |name: &str| free_name(&name.parse().expect("name"), &mut taken).shown();
+        for (name, expect) in [
+            ("a.png", "a-2.png"),
+            ("a.png", "a-3.png"),
+            ("b.png", "b.png"),
+            ("a-2.png", "a-2-2.png"),
+            (".env", ".env"),
+            (".env", ".env-2"),
+        ] {
+            assert_eq!(free(name), expect);
+        }
+        let long = "é".repeat(127);
+        assert_eq!(free(&long).len(), 254);
+        assert!(free(&long).len() <= 255);
     }
 
     #[test]

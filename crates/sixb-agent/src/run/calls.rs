@@ -21,6 +21,7 @@ use super::{
     stop::{Stop, StopReason},
 };
 use crate::{
+    files::Files,
     model::{ToolCall, ToolFailure, ToolResult},
     telemetry,
     transcript::RecordBody,
@@ -40,6 +41,7 @@ pub(super) struct Lent {
     pub(super) run: Arc<RunInfo>,
     pub(super) sandbox: LazySandbox,
     pub(super) connectors: Connectors,
+    pub(super) files: Files,
 }
 
 /// Runs all calls of a step. Every call gets a result, which is recorded and told as it comes.
@@ -67,12 +69,15 @@ pub(super) async fn run(
             results[place] = Some(refused);
             continue;
         }
+        let cancel = cancel.child_token();
         let cx = ToolContext::builder(&call.id)
             .run(lent.run.clone())
-            .cancel(cancel.child_token())
+            .cancel(cancel.clone())
             .deadline(stop.deadline)
             .extension(lent.sandbox.clone())
             .extension(lent.connectors.clone())
+            .extension(lent.files.artifacts.call(&call.id, cancel.child_token()))
+            .extension(lent.files.artifacts.files().clone())
             .progress(progress.clone())
             .build();
         let (tools, call, at_once) = (lent.tools.clone(), call.clone(), at_once.clone());
@@ -113,6 +118,7 @@ pub(super) async fn run(
                         Some(_) if kind(&result) == Some(ToolErrorKind::Timeout) => as_cut(result),
                         _ => result,
                     };
+                    record_files(&lent.files, &result.call_id, feed);
                     finished(step, &result, elapsed, feed).await;
                     results[place] = Some(result);
                 }
@@ -210,6 +216,20 @@ pub(super) fn record(step: u32, result: &ToolResult, feed: &Feed) {
         result: value,
         error,
     });
+}
+
+/// What a call kept is there for whoever goes on with the run, whatever came of the call.
+fn record_files(files: &Files, call_id: &str, feed: &Feed) {
+    let all = files.artifacts.files().all();
+    let of_call = all
+        .into_iter()
+        .filter(|file| file.tool_call_id.as_deref() == Some(call_id));
+    feed.record_all(of_call.map(|file| RecordBody::RunFile {
+        provenance: file.provenance,
+        file_ref: file.file,
+        path: file.path,
+        call_id: file.tool_call_id,
+    }));
 }
 
 fn parts(result: &ToolResult) -> (Option<Value>, Option<ToolFailure>) {

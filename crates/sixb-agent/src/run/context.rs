@@ -33,7 +33,7 @@ pub(super) fn bound(messages: &mut Vec<Message>, turn: usize, limit: usize) -> L
         if let Message::Tool(result) = message {
             let note = json!({"omitted": format!("this result of {before} bytes was left out to save room; call the tool again if you need it")});
             if note.to_string().len() < before {
-                result.result = Ok(note);
+                (result.result, result.shown) = (Ok(note), None);
                 size -= before - size_of(message).min(before);
                 omitted += 1;
             }
@@ -56,12 +56,10 @@ pub(super) fn bound(messages: &mut Vec<Message>, turn: usize, limit: usize) -> L
     }
 }
 
-/// Bytes of text and JSON in a message.
+/// Bytes of text and JSON in a message. Images have a budget of their own.
 fn size_of(message: &Message) -> usize {
     match message {
-        Message::User { text, images } => {
-            text.len() + images.iter().map(|image| image.data.len()).sum::<usize>()
-        }
+        Message::User { text, .. } => text.len(),
         Message::Assistant { text, calls } => {
             text.len()
                 + calls
@@ -69,7 +67,7 @@ fn size_of(message: &Message) -> usize {
                     .map(|call| call.name.len() + call.arguments.len())
                     .sum::<usize>()
         }
-        Message::Tool(result) => result.to_json().to_string().len(),
+        Message::Tool(result) => result.model_text().len(),
     }
 }
 

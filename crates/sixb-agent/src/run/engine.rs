@@ -13,15 +13,24 @@ use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    Diagnostic, Job, Outcome, RunState, RunStatus, calls::Lent, denials, feed::Feed, finish,
-    kept::Kept, output::OutputCheck, start::Start, steps, stop::Stop,
+    Diagnostic, Job, Outcome, RunState, RunStatus, SavedFile,
+    calls::Lent,
+    denials,
+    feed::Feed,
+    finish,
+    kept::Kept,
+    output::OutputCheck,
+    start::{Brought, Start},
+    steps,
+    stop::Stop,
 };
 use crate::{
     agent::Agent,
+    files::{Files, Intake, Sight},
     model::ModelLabel,
     outputs::Folder,
     telemetry,
-    workspace::{BootReport, Claim, ForeignOutputs, RunSandboxes, layout::Identity},
+    workspace::{BootReport, Claim, ForeignOutputs, PlacedFiles, RunSandboxes, layout::Identity},
 };
 
 /// What stays the same during a run.
@@ -38,6 +47,8 @@ pub(super) struct Engine {
     pub(super) outputs: Option<Arc<Folder>>,
     /// The right to write to a workspace that outlives the run.
     pub(super) claim: Option<Arc<Claim>>,
+    /// What was saved before the run was interrupted.
+    pub(super) saved: Vec<SavedFile>,
     /// There is an output directory in the sandbox.
     pub(super) has_outputs: bool,
     pub(super) lent: Lent,
@@ -55,6 +66,8 @@ impl Engine {
         run_id: String,
         job: Job,
         kept: Kept,
+        intake: Intake,
+        sight: Sight,
         output: Option<OutputCheck>,
         feed: Feed,
         stop: Stop,
@@ -64,15 +77,22 @@ impl Engine {
             agent,
             sandboxes,
             connectors,
+            blobs,
             mut request,
             ..
         } = job;
+        let brought = Brought {
+            text: intake.text,
+            images: intake.images,
+            records: intake.records,
+        };
         let mut info = RunInfo::new(&run_id, &agent.id, request.kind);
         if let Some(thread) = &request.thread_id {
             info = info.thread(thread);
         }
         // Told here, so that the boot, which begins below, cannot come before it.
         let history = std::mem::take(&mut request.history);
+        let saved = kept.past.as_ref().map(|past| past.files.clone());
         let start = match kept.past {
             Some(past) => {
                 let resumed = RunState::Resumed {
@@ -83,7 +103,7 @@ impl Engine {
                     interrupted: u32::try_from(past.interrupted.len()).unwrap_or(u32::MAX),
                     timeout_ms: millis(stop.limit),
                 };
-                Start::resumed(history, past, resumed, &feed)
+                Start::resumed(history, past, brought, resumed, &feed)
             }
             None => {
                 let started = RunState::Started {
@@ -97,9 +117,12 @@ impl Engine {
                     timeout_ms: millis(stop.limit),
                     output_schema: request.output_schema.clone(),
                 };
-                Start::new(history, request.message(), started, &feed)
+                Start::new(history, request.message(), brought, started, &feed)
             }
         };
+        for diagnostic in intake.diagnostics {
+            feed.diagnostic_now(diagnostic);
+        }
         let identity = Identity {
             project_id,
             agent_id: agent.id.clone(),
@@ -118,10 +141,15 @@ impl Engine {
             claim: kept.claim.clone(),
             foreign: Arc::clone(&foreign),
             identity: Arc::new(identity.clone()),
+            brought: PlacedFiles {
+                blobs: blobs.clone(),
+                files: intake.placed,
+            },
         };
         let (options, denials) =
             denials::listen(labelled(request.sandbox, &identity), feed.clone());
         let sandbox = LazySandbox::boot(Arc::new(factory), options);
+        let files = Files::new(blobs, intake.files, intake.budget, sandbox.clone(), sight);
         Self {
             model: agent.model(),
             kind: request.kind,
@@ -130,11 +158,13 @@ impl Engine {
                 run: Arc::new(info),
                 sandbox,
                 connectors,
+                files,
             },
             start,
             output,
             outputs: kept.outputs,
             claim: kept.claim,
+            saved: saved.unwrap_or_default(),
             has_outputs,
             foreign,
             feed,

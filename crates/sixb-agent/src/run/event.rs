@@ -74,7 +74,7 @@ pub enum RunEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<ToolFailure>,
     },
-    /// An output file is in the host folder.
+    /// A file is saved: what a tool made, or an output file.
     FileSaved {
         /// Which.
         file: SavedFile,

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use sixb_artifacts::{Provenance, RunFile};
+
 use super::{Diagnostic, RunEvent, RunState, RunStatus, SavedFile, engine::Engine};
 use crate::{
     outputs::{self, Folder},
@@ -15,14 +17,15 @@ const COLLECT_CANCELLED: Duration = Duration::from_secs(5);
 /// How long a backend may take to end a sandbox or a boot before nobody waits for it any more.
 const DESTROY: Duration = Duration::from_secs(30);
 
-/// Saves output files, if a tool used the sandbox. Else neither waits for it nor touches it.
+/// Saves what tools made, and output files if a tool used the sandbox. Else neither waits for it nor touches it.
 pub(super) async fn collect(run: &Engine, status: &RunStatus) -> Vec<SavedFile> {
-    if !run.has_outputs || !run.lent.sandbox.used() {
-        return Vec::new();
+    let artifacts = &run.lent.files.artifacts;
+    let used = run.has_outputs && run.lent.sandbox.used();
+    let sandbox = used.then(|| run.lent.sandbox.ready()).flatten();
+    let made = |file: &RunFile| file.provenance == Provenance::Created;
+    if sandbox.is_none() && !artifacts.files().all().iter().any(made) {
+        return run.saved.clone();
     }
-    let Some(sandbox) = run.lent.sandbox.ready() else {
-        return Vec::new();
-    };
     run.feed.state(RunState::Collecting).await;
     let limit = match status {
         RunStatus::Cancelled { .. } => COLLECT_CANCELLED,
@@ -31,7 +34,9 @@ pub(super) async fn collect(run: &Engine, status: &RunStatus) -> Vec<SavedFile> 
     let nothing = ForeignOutputs::new();
     let foreign = run.foreign.get().unwrap_or(&nothing);
     let folder = run.outputs.as_deref();
-    let taken = outputs::take(&*sandbox, foreign, folder, Instant::now() + limit).await;
+    let deadline = Instant::now() + limit;
+    let sandbox = sandbox.as_deref();
+    let taken = outputs::take(sandbox, foreign, artifacts, &run.saved, folder, deadline).await;
     if folder.is_some_and(Folder::is_exposed) {
         // The guest can reach the folder by name: first it goes.
         end_sandbox(run).await;
@@ -47,7 +52,8 @@ pub(super) async fn collect(run: &Engine, status: &RunStatus) -> Vec<SavedFile> 
     for diagnostic in collected.diagnostics {
         run.feed.diagnostic(diagnostic).await;
     }
-    collected.files
+    // What was saved before an interruption comes with the answer too.
+    [run.saved.clone(), collected.files].concat()
 }
 
 /// Ends the sandbox, or its boot, and syncs the transcript. The outcome is out already: failures go to the log.

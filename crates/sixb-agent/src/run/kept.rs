@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use sixb_artifacts::store::BlobStore;
 use sixb_sandbox::Workspace;
 
 use super::{RunError, RunRequest};
@@ -28,13 +29,29 @@ pub(super) struct Kept {
     pub(super) past: Option<Replay>,
 }
 
-pub(super) async fn open(request: &RunRequest, run_id: &str) -> Result<Kept, RunError> {
+impl Kept {
+    /// Lets go of everything: the run does not begin.
+    pub(super) fn give_up(&self) {
+        if let Some(outputs) = &self.outputs {
+            outputs.finish();
+        }
+        release(self.claim.as_deref());
+    }
+}
+
+pub(super) async fn open(
+    request: &RunRequest,
+    blobs: &BlobStore,
+    run_id: &str,
+) -> Result<Kept, RunError> {
     let (request, run_id) = (request.clone(), run_id.to_owned());
-    let opened = tokio::task::spawn_blocking(move || open_now(&request, &run_id)).await;
+    let blobs = blobs.folder().map(Path::to_owned);
+    let opened =
+        tokio::task::spawn_blocking(move || open_now(&request, blobs.as_deref(), &run_id)).await;
     opened.unwrap_or(Err(RunError::Closed))
 }
 
-fn open_now(request: &RunRequest, run_id: &str) -> Result<Kept, RunError> {
+fn open_now(request: &RunRequest, blobs: Option<&Path>, run_id: &str) -> Result<Kept, RunError> {
     if request.resume.is_some() && request.transcripts.is_none() {
         return Err(RunError::NotResumable {
             run_id: run_id.to_owned(),
@@ -62,6 +79,13 @@ fn open_now(request: &RunRequest, run_id: &str) -> Result<Kept, RunError> {
             Some((place, folder))
         }
     };
+    if let Some(folder) = blobs {
+        let place = Place::find(folder, writable).map_err(|source| RunError::State {
+            folder: folder.to_owned(),
+            source,
+        })?;
+        exposed("blobs", &place, folder, writable)?;
+    }
     let claim = match writable {
         None => None,
         Some(workspace) => Some(Arc::new(claim(request, workspace, run_id)?)),

@@ -3,6 +3,7 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use sixb_artifacts::{FileRef, Provenance};
 
 use crate::model::{ModelLabel, Usage};
 
@@ -27,7 +28,7 @@ pub struct Outcome {
     pub model: ModelLabel,
     /// Tokens of all steps.
     pub usage: Usage,
-    /// Output files in the host folder, sorted by path.
+    /// What the answer comes with: files that tools made, and output files.
     pub files: Vec<SavedFile>,
     /// What a person should know.
     pub diagnostics: Vec<Diagnostic>,
@@ -154,17 +155,24 @@ pub enum FailureKind {
     Internal,
 }
 
-/// An output file in the host folder.
+/// A file that comes with the answer: a tool made it, or it stood in the output directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SavedFile {
-    /// Its path below the output directory, for people: bytes that are no text are replaced, control characters escaped.
+    /// Its path below the output directory, or its name, for people: bytes that are no text are replaced, control characters
+    /// escaped.
     pub path: String,
-    /// Where it is on the host.
-    pub host_path: PathBuf,
+    /// Where it is on the host; `None` without a folder for outputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_path: Option<PathBuf>,
     /// In bytes.
     pub size_bytes: u64,
+    /// How the run came to it: `created` by a tool, or `output`.
+    pub provenance: Provenance,
+    /// The file in the project's store, with name and type; `None` if it could not be stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_ref: Option<FileRef>,
 }
 
 /// Something a person should know about a run; never part of the answer.
@@ -175,7 +183,7 @@ pub struct Diagnostic {
     pub code: String,
     /// How bad.
     pub severity: Severity,
-    /// About what: `output`, `sandbox`, `model`, `context`, `transcript`.
+    /// About what: `output`, `attachment`, `sandbox`, `model`, `context`, `transcript`.
     pub scope: String,
     /// The file, escaped for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]

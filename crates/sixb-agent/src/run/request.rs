@@ -8,8 +8,9 @@ use sixb_tools::RunKind;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    files::{Attachment, PastFile},
     model::Message,
-    transcript::{Replay, TranscriptError},
+    transcript::{Replay, Thread, TranscriptError},
 };
 
 /// Longest task, in bytes.
@@ -35,6 +36,10 @@ pub struct RunRequest {
     pub thread_id: Option<String>,
     /// What was said in the conversation before, oldest first.
     pub history: Vec<Message>,
+    /// Files that the user attaches.
+    pub attachments: Vec<Attachment>,
+    /// Files of the conversation's earlier turns, oldest first: they are in the new sandbox too, within limits.
+    pub past_files: Vec<PastFile>,
     /// Structured input of a workflow task; the model reads it after the task.
     pub input: Option<Value>,
     /// The JSON schema of the structured output of a workflow task.
@@ -68,6 +73,8 @@ impl RunRequest {
             kind: RunKind::Cli,
             thread_id: None,
             history: Vec::new(),
+            attachments: Vec::new(),
+            past_files: Vec::new(),
             input: None,
             output_schema: None,
             sandbox: CreateOptions::default(),
@@ -80,18 +87,17 @@ impl RunRequest {
         }
     }
 
-    /// A turn of a conversation: `history` is what was said in it before, for example by
-    /// [`transcript::thread`](crate::transcript::thread).
+    /// A turn of a conversation: `past` is what was said in it before and the files that came of it, for example by
+    /// [`transcript::thread`](crate::transcript::thread), or messages alone.
     pub fn conversation(
         agent: impl Into<String>,
         task: impl Into<String>,
         thread_id: impl Into<String>,
-        history: Vec<Message>,
+        past: impl Into<Thread>,
     ) -> Self {
         Self {
             kind: RunKind::Conversation,
-            history,
-            ..Self::new(agent, task).thread(thread_id)
+            ..Self::new(agent, task).thread(thread_id).past(past)
         }
     }
 
@@ -112,7 +118,7 @@ impl RunRequest {
     /// - No call is made again. One without a result is told as interrupted. Tools that must not act twice have
     ///   [`ToolContext::idempotency_key`](sixb_tools::ToolContext::idempotency_key).
     /// - Its sandbox is new. The model is told that files that were not published are gone.
-    /// - Of a conversation, set [`history`](Self::history) again: a transcript holds its own turn.
+    /// - Of a conversation, set the [`past`](Self::past) again: a transcript holds its own turn.
     pub fn resume(past: &Replay, transcripts: impl Into<PathBuf>) -> Self {
         Self {
             kind: past.kind,
@@ -124,9 +130,16 @@ impl RunRequest {
         }
     }
 
-    /// Sets what was said before.
-    pub fn history(mut self, messages: Vec<Message>) -> Self {
-        self.history = messages;
+    /// Sets what was said before, and the files that came of it.
+    pub fn past(mut self, past: impl Into<Thread>) -> Self {
+        let past = past.into();
+        (self.history, self.past_files) = (past.messages, past.files);
+        self
+    }
+
+    /// Attaches a file.
+    pub fn attach(mut self, file: Attachment) -> Self {
+        self.attachments.push(file);
         self
     }
 
@@ -208,6 +221,14 @@ pub enum RunError {
         /// What is wrong.
         problem: String,
     },
+    /// A file cannot be attached.
+    #[error("attachment {name:?} {problem}")]
+    Attachment {
+        /// Its name, as given.
+        name: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
     /// The output schema is no JSON schema.
     #[error("the output schema cannot be used: {problem}")]
     InvalidSchema {
@@ -244,7 +265,7 @@ pub enum RunError {
         .workspace.display()
     )]
     Exposed {
-        /// `transcripts` or `records of open runs`.
+        /// `transcripts`, `blobs` or `records of open runs`.
         what: &'static str,
         /// Where they would be.
         folder: PathBuf,

@@ -4,13 +4,21 @@ use std::collections::HashSet;
 
 use super::{RunEvent, RunState, calls, feed::Feed};
 use crate::{
-    model::{Message, Usage},
+    model::{ImagePart, Message, Usage},
     transcript::{self, RecordBody, Replay},
 };
 
 /// What the model reads when a run goes on.
 const RESUMED: &str = "[runtime] This run was interrupted and goes on now. Results above hold. The sandbox is a new one: \
                        files that were not published are gone, and so are running commands.";
+
+/// What came with the task: what the model gets of it, and what is recorded.
+#[derive(Debug, Default)]
+pub(super) struct Brought {
+    pub(super) text: String,
+    pub(super) images: Vec<ImagePart>,
+    pub(super) records: Vec<RecordBody>,
+}
 
 #[derive(Debug)]
 pub(super) struct Start {
@@ -27,10 +35,16 @@ pub(super) struct Start {
 
 impl Start {
     /// Tells and records that the run began, and with which task.
-    pub(super) fn new(history: Vec<Message>, task: String, started: RunState, feed: &Feed) -> Self {
+    pub(super) fn new(
+        history: Vec<Message>,
+        task: String,
+        brought: Brought,
+        started: RunState,
+        feed: &Feed,
+    ) -> Self {
         let turn = history.len();
         // At once: a run without a task cannot be resumed.
-        feed.record_all([
+        let begun = [
             RecordBody::State {
                 state: started.clone(),
             },
@@ -38,11 +52,15 @@ impl Start {
                 text: task.clone(),
                 runtime: false,
             },
-        ]);
+        ];
+        feed.record_all(begun.into_iter().chain(brought.records));
         feed.try_send(RunEvent::State { state: started });
         let call_ids = ids(&history);
         let mut messages = history;
-        messages.push(Message::user(task));
+        messages.push(Message::User {
+            text: format!("{task}{}", brought.text),
+            images: brought.images,
+        });
         Self {
             messages,
             turn,
@@ -57,6 +75,7 @@ impl Start {
     pub(super) fn resumed(
         history: Vec<Message>,
         mut past: Replay,
+        brought: Brought,
         resumed: RunState,
         feed: &Feed,
     ) -> Self {
@@ -72,6 +91,11 @@ impl Start {
         let turn = history.len();
         let mut call_ids = ids(&history);
         call_ids.extend(past.call_ids);
+        // The files that came with the task are shown as they were.
+        if let Some(Message::User { text, images }) = past.messages.first_mut() {
+            text.push_str(&brought.text);
+            *images = brought.images;
+        }
         let mut messages = history;
         messages.extend(past.messages);
         messages.push(Message::user(RESUMED));

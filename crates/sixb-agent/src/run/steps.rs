@@ -39,6 +39,8 @@ struct Steps<'a> {
     messages: Vec<Message>,
     /// Ids of all calls so far.
     call_ids: HashSet<String>,
+    /// Images that tools made in the last step: for the next request only.
+    seen: Option<Message>,
     /// The reader knows already that old results are left out.
     trimmed: bool,
     said: Said,
@@ -46,9 +48,12 @@ struct Steps<'a> {
 
 pub(super) async fn run(engine: &Engine) -> (RunStatus, Said) {
     let start = &engine.start;
+    let mut messages = start.messages.clone();
+    engine.lent.files.describe(&mut messages).await;
     let mut steps = Steps {
         run: engine,
-        messages: start.messages.clone(),
+        messages,
+        seen: None,
         call_ids: start.call_ids.clone(),
         trimmed: false,
         said: Said {
@@ -128,8 +133,14 @@ impl Steps<'_> {
                     return failed(FailureKind::Model, format!("step {step}: {error}"));
                 }
             }
-            let results =
+            let mut results =
                 calls::run(&self.run.lent, step, &calls, &self.run.stop, &self.run.feed).await;
+            tokio::select! {
+                biased;
+                // The run ends below.
+                _ = self.run.stop.fired() => {}
+                seen = self.run.lent.files.show(&mut results, &self.messages) => self.seen = seen,
+            }
             let because = self
                 .run
                 .stop
@@ -223,6 +234,7 @@ impl Steps<'_> {
                 .diagnostic(Diagnostic::warning("context", "context_trimmed", text))
                 .await;
         }
+        messages.extend(self.seen.take());
         if last {
             let text = "This is the last step: tools are not available any more. Finish now with what you have.";
             messages.push(Message::user(text));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{FILE_NAME, Reader, RecordBody, Replay, TranscriptError};
-use crate::{model::Message, run::RunState};
+use crate::{files::PastFile, model::Message, run::RunState};
 
 /// Runs that are looked at, newest first: a folder may hold years of them.
 const MAX_RUNS: usize = 10_000;
@@ -45,7 +45,26 @@ pub fn runs(folder: impl AsRef<Path>) -> Result<Vec<String>, TranscriptError> {
     Ok(runs)
 }
 
-/// What was said in a thread before the run `before` (or so far), oldest first: the history of its next turn. Blocking.
+/// A conversation so far.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Thread {
+    /// What was said, oldest first.
+    pub messages: Vec<Message>,
+    /// Files that came of it, oldest first.
+    pub files: Vec<PastFile>,
+}
+
+impl From<Vec<Message>> for Thread {
+    fn from(messages: Vec<Message>) -> Self {
+        Self {
+            messages,
+            files: Vec::new(),
+        }
+    }
+}
+
+/// What was said in a thread before the run `before` (or so far), and the files that came of it: the past of its next turn. Blocking.
 ///
 /// Of an interrupted or cancelled turn it has what there is. Transcripts that cannot be read are passed over: one broken
 /// file must not end a conversation.
@@ -56,7 +75,7 @@ pub fn thread(
     folder: impl AsRef<Path>,
     thread_id: &str,
     before: Option<&str>,
-) -> Result<Vec<Message>, TranscriptError> {
+) -> Result<Thread, TranscriptError> {
     let folder = folder.as_ref();
     let mut turns = Vec::new();
     for run in runs(folder)?.iter().rev() {
@@ -67,14 +86,19 @@ pub fn thread(
             continue;
         }
         match Replay::read(folder, run) {
-            Ok(replay) => turns.push(replay.messages),
+            Ok(replay) => turns.push((replay.past_files(), replay.messages)),
             Err(error) => tracing::debug!("passed over: {error}"),
         }
         if turns.len() == MAX_TURNS {
             break;
         }
     }
-    Ok(turns.into_iter().rev().flatten().collect())
+    let mut thread = Thread::default();
+    for (files, messages) in turns.into_iter().rev() {
+        thread.files.extend(files);
+        thread.messages.extend(messages);
+    }
+    Ok(thread)
 }
 
 /// By the first record alone: a folder has many runs, and a thread few of them.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sixb_artifacts::{FileRef, Provenance};
 
 use crate::{
     model::{ToolFailure, Usage},
@@ -24,7 +25,7 @@ pub struct Record {
     pub body: RecordBody,
 }
 
-/// What a record tells. The key `type` holds the kind: `user`, `assistant`, `tool-call`, `tool-result`, `file`,
+/// What a record tells. The key `type` holds the kind: `user`, `assistant`, `tool-call`, `tool-result`, `run-file`, `file`,
 /// `diagnostic`, `usage`, `state`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
@@ -86,7 +87,20 @@ pub enum RecordBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ToolFailure>,
     },
-    /// An output file was saved.
+    /// The run came to a file: the user attached it, or a tool kept it or looked at it.
+    RunFile {
+        /// How.
+        provenance: Provenance,
+        /// The file, in the project's store.
+        file_ref: FileRef,
+        /// Where it lies in the sandbox: absolute, or relative to the working directory.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+        /// The call that it comes from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<String>,
+    },
+    /// A file was saved at the end: what tools made, and outputs.
     File {
         /// Which.
         file: SavedFile,

@@ -2,10 +2,12 @@
 
 use std::{collections::HashSet, path::Path};
 
+use sixb_artifacts::RunFile;
 use sixb_tools::{RunKind, ToolErrorKind};
 
 use super::{FILE_NAME, Reader, Record, RecordBody, TranscriptError};
 use crate::{
+    files::PastFile,
     model::{Message, ModelLabel, ToolCall, ToolResult, Usage},
     run::{RunState, SavedFile},
 };
@@ -40,8 +42,10 @@ pub struct Replay {
     pub steps: u32,
     /// Tokens of all steps.
     pub usage: Usage,
-    /// Output files that were saved.
+    /// Files that were saved at the end.
     pub files: Vec<SavedFile>,
+    /// Files that the run came to: attached, made by tools, looked at. In their order.
+    pub run_files: Vec<RunFile>,
     /// The task's schema, where it has to give structured output.
     pub output_schema: Option<serde_json::Value>,
     /// What was said: the user's task, the model's steps, the results of its calls.
@@ -148,6 +152,7 @@ impl Replay {
             steps: 0,
             usage: Usage::default(),
             files: Vec::new(),
+            run_files: Vec::new(),
             output_schema: output_schema.clone(),
             messages: Vec::new(),
             interrupted: Vec::new(),
@@ -215,8 +220,19 @@ impl Replay {
                         call_id,
                         name,
                         result,
+                        shown: None,
                     });
                 }
+            }
+            RecordBody::RunFile {
+                provenance,
+                file_ref,
+                path,
+                call_id,
+            } => {
+                let mut file = RunFile::new(file_ref, provenance);
+                (file.path, file.tool_call_id) = (path, call_id);
+                self.run_files.push(file);
             }
             RecordBody::File { file } => self.files.push(file),
             RecordBody::Usage { usage, .. } => self.usage.add(usage),
@@ -288,6 +304,24 @@ impl Replay {
                 }
             }
         }
+    }
+
+    /// The files that a later turn of its conversation has: attached, looked at, and made; each content once by each way.
+    pub(crate) fn past_files(&self) -> Vec<PastFile> {
+        let known = self.run_files.iter();
+        let known = known.map(|known| (known.file.clone(), known.provenance));
+        let saved = self.files.iter();
+        let saved = saved.filter_map(|saved| Some((saved.file_ref.clone()?, saved.provenance)));
+        let mut files: Vec<PastFile> = Vec::new();
+        for (file, provenance) in known.chain(saved) {
+            let same = |old: &PastFile| {
+                old.file.same_content(&file) && old.file.file_name() == file.file_name()
+            };
+            if !files.iter().any(same) {
+                files.push(PastFile::new(file, provenance, &self.run_id));
+            }
+        }
+        files
     }
 
     /// Whether its model had said all it wanted.

@@ -15,6 +15,7 @@ use sixb_sandbox::{
 };
 
 use super::{
+    brought::PlacedFiles,
     claim::Claim,
     layout::Identity,
     prepared::{ForeignOutputs, PreparedSandbox},
@@ -61,6 +62,8 @@ pub(crate) struct RunSandboxes {
     pub(crate) report: BootReport,
     /// The right to write to the workspace, where it outlives the sandbox.
     pub(crate) claim: Option<Arc<Claim>>,
+    /// Written at the boot.
+    pub(crate) brought: PlacedFiles,
     /// Set by the boot.
     pub(crate) foreign: Arc<OnceLock<ForeignOutputs>>,
 }
@@ -103,9 +106,14 @@ impl RunSandboxes {
         let plan = Plan::of(options.workspace.as_ref());
         let cancel = options.cancel.clone();
         let sandbox = self.inner.create(options).await?;
-        let prepared =
-            PreparedSandbox::prepare(sandbox.clone(), &self.identity, plan, self.claim.as_deref())
-                .await;
+        let prepared = PreparedSandbox::prepare(
+            sandbox.clone(),
+            &self.identity,
+            plan,
+            &self.brought,
+            self.claim.as_deref(),
+        )
+        .await;
         let error = match prepared {
             Ok(prepared) if !cancel.is_cancelled() => {
                 let _ = self.foreign.set(prepared.foreign_outputs().clone());

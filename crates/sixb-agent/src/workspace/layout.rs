@@ -10,6 +10,7 @@ pub(crate) const CONTEXT: &str = ".sixb/agent";
 pub(crate) const RUN_JSON: &str = ".sixb/agent/context/run.json";
 pub(crate) const ATTACHMENTS_JSON: &str = ".sixb/agent/context/attachments.json";
 pub(crate) const ATTACHMENTS: &str = ".sixb/agent/attachments";
+pub(crate) const ARTIFACTS: &str = sixb_artifacts::ARTIFACTS_DIR;
 pub(crate) const SKILLS: &str = ".sixb/agent/skills";
 pub(crate) const OUTPUTS_PARENT: &str = ".sixb/agent/outputs";
 pub(crate) const OUTPUTS: &str = ".sixb/agent/outputs/published";
@@ -24,6 +25,7 @@ const MADE: &[&str] = &[
     ATTACHMENTS_JSON,
     ATTACHMENTS,
     ".sixb/agent/attachments/.keep",
+    ARTIFACTS,
     SKILLS,
     ".sixb/agent/skills/.keep",
     OUTPUTS_PARENT,
@@ -65,7 +67,7 @@ pub(crate) fn to_remove(missing: &[SandboxPath]) -> Vec<SandboxPath> {
     roots
 }
 
-/// The batch of files that is there before any tool touches the sandbox.
+/// The files that are there before any tool touches the sandbox, besides those that the run brings.
 pub(crate) fn files(identity: &Identity, working_directory: &str) -> Vec<FileWrite> {
     let guest = |constant: &str| Value::String(absolute(working_directory, constant));
     let mut run = Map::new();
@@ -85,13 +87,9 @@ pub(crate) fn files(identity: &Identity, working_directory: &str) -> Vec<FileWri
     let run = format!("{:#}\n", Value::Object(run));
     let keep = [ATTACHMENTS, SKILLS, OUTPUTS, STAGING]
         .map(|dir| FileWrite::new(path(&format!("{dir}/.keep")), ""));
-    [
-        FileWrite::new(path(RUN_JSON), run),
-        FileWrite::new(path(ATTACHMENTS_JSON), "[]\n"),
-    ]
-    .into_iter()
-    .chain(keep)
-    .collect()
+    std::iter::once(FileWrite::new(path(RUN_JSON), run))
+        .chain(keep)
+        .collect()
 }
 
 /// The variables of the run's commands. Without `files` (a read-only workspace) only the names of things.
@@ -127,7 +125,7 @@ pub(crate) fn environment(
     env
 }
 
-fn absolute(working_directory: &str, constant: &str) -> String {
+pub(crate) fn absolute(working_directory: &str, constant: &str) -> String {
     format!("{}/{constant}", working_directory.trim_end_matches('/'))
 }
 

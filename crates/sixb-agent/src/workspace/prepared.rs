@@ -19,6 +19,7 @@ use sixb_sandbox::{
 };
 
 use super::{
+    brought::PlacedFiles,
     claim::Claim,
     layout::{self, Identity},
 };
@@ -50,6 +51,7 @@ impl PreparedSandbox {
         inner: Arc<dyn Sandbox>,
         identity: &Identity,
         plan: super::boot::Plan,
+        brought: &PlacedFiles,
         claim: Option<&Claim>,
     ) -> Result<Self> {
         let root = inner.working_directory().to_owned();
@@ -69,10 +71,8 @@ impl PreparedSandbox {
                         .map_err(|error| SandboxError::io("note what the run adds", error))?;
                 }
             }
-            let written = prepared
-                .inner
-                .write_files(layout::files(identity, &root))
-                .await;
+            let files = layout::files(identity, &root);
+            let written = brought.write(&*prepared.inner, files).await;
             if let Err(error) = written {
                 prepared.clean_up().await;
                 return Err(error);

@@ -77,6 +77,11 @@ impl BlobStore {
         self
     }
 
+    /// The folder of a local store.
+    pub fn folder(&self) -> Option<&std::path::Path> {
+        self.folder.as_deref()
+    }
+
     /// What is known of a blob; `None` when the store has none of this name. Its bytes are not read.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
 //! Rich content that a tool gives as JSON: `{"kind":"agentToolResult","content":[…]}`, closed objects throughout.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
+use sixb_artifacts::FileRef;
 
 use super::ContentPart;
 use crate::{ToolError, ToolErrorKind};
@@ -37,8 +39,16 @@ fn read_part(part: &Value, at: &str) -> Result<ContentPart, ToolError> {
                 None => Err(wrong(at, "`text` is missing or no string")),
             }
         }
-        // Nothing publishes files yet, so that any reference is made up.
-        Some("file") => Err(wrong(at, "this run published no such file")),
+        Some("file") => {
+            closed(part, at, &["type", "fileRef"])?;
+            let Some(file_ref) = part.get("fileRef") else {
+                return Err(wrong(at, "`fileRef` is missing"));
+            };
+            match FileRef::deserialize(file_ref) {
+                Ok(file_ref) => Ok(ContentPart::File { file_ref }),
+                Err(error) => Err(wrong(&format!("{at}/fileRef"), &error.to_string())),
+            }
+        }
         Some(other) => {
             let other: String = other.chars().take(40).collect();
             Err(wrong(at, &format!("no part has the type {other:?}")))

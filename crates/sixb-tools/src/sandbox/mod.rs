@@ -1,17 +1,22 @@
-//! The tools that work in a sandbox: `bash` and `read`.
+//! The tools that work in a sandbox: `bash`, `read` and `view_file`; and where calls keep files.
 
+mod artifacts;
 mod bash;
 mod boot;
 mod errors;
 mod read;
 mod spool;
+mod view;
 
 use std::{any::Any, sync::Arc};
 
+pub use artifacts::Artifacts;
 pub use bash::bash;
 pub use errors::tool_error;
 pub use read::read;
+pub use view::view_file;
 
+pub(crate) use artifacts::artifacts;
 pub(crate) use boot::booted;
 pub(crate) use spool::{spool_path, spool_source};
 
@@ -19,16 +24,17 @@ use serde_json::Value;
 
 use crate::{Tool, ToolSpec, schema::SchemaError};
 
-/// The tools of this crate that need a sandbox: `bash` and `read`.
+/// The tools of this crate that need a sandbox: `bash`, `read` and `view_file`.
 ///
-/// The host lends the sandbox as a [`LazySandbox`](sixb_sandbox::LazySandbox) extension of the call's context.
+/// The host lends the sandbox as a [`LazySandbox`](sixb_sandbox::LazySandbox) extension of the call's context, and the
+/// call's [`CallArtifacts`](sixb_artifacts::store::CallArtifacts) for `view_file`.
 pub fn sandbox_tools() -> Vec<Arc<dyn Tool>> {
-    vec![bash(), read()]
+    vec![bash(), read(), view_file()]
 }
 
 pub(crate) fn is_builtin(tool: &dyn Tool) -> bool {
     let tool: &dyn Any = tool;
-    tool.is::<bash::Bash>() || tool.is::<read::Read>()
+    tool.is::<bash::Bash>() || tool.is::<read::Read>() || tool.is::<view::ViewFile>()
 }
 
 fn builtin_spec(

@@ -1,5 +1,7 @@
 //! What a custom tool may give back.
 
+use sixb_artifacts::{FileRef, Provenance, RunFile, RunFiles};
+
 use super::*;
 
 #[tokio::test]
@@ -26,7 +28,15 @@ async fn json_that_calls_itself_rich_content_is_read_as_such() {
         ),
         (
             json!([{"type": "file", "fileRef": {"id": "forged"}}]),
-            Err("at `/content/0`: this run published no such file"),
+            Err("at `/content/0/fileRef`: unknown field `id`"),
+        ),
+        (
+            json!([{"type": "file", "path": "/etc/passwd"}]),
+            Err("at `/content/0`: unknown property \"path\""),
+        ),
+        (
+            json!([{"type": "file", "fileRef": FileRef::of(b"of another run")}]),
+            Err("is no file of this run"),
         ),
     ] {
         let rich = json!({"kind": "agentToolResult", "content": content});
@@ -60,4 +70,29 @@ async fn json_that_calls_itself_rich_content_is_read_as_such() {
         result(other.clone()).await.expect("plain JSON"),
         ToolOutput::Json(other)
     );
+}
+
+#[tokio::test]
+async fn only_files_that_the_run_knows_stand_in_a_result() {
+    let (known, other) = (FileRef::of(b"known"), FileRef::of(b"of another run"));
+    let files = RunFiles::default();
+    files.add(RunFile::new(known.clone(), Provenance::Created));
+    let call = |output: Value| {
+        let cx = ToolContext::builder("c").extension(files.clone()).build();
+        async move { giving(output).call("give", cx, json!({})).await }
+    };
+    let rich = |file: &FileRef| json!({"kind": "agentToolResult", "content": [{"type": "file", "fileRef": file}]});
+    let labelled = known
+        .clone()
+        .with_file_name("renamed.txt".parse().expect("name"));
+    assert_eq!(
+        call(rich(&labelled)).await.expect("known"),
+        ToolOutput::file(labelled)
+    );
+    let resized = FileRef::new(known.digest(), 6);
+    for forged in [&other, &resized] {
+        let error = call(rich(forged)).await.expect_err("forged");
+        assert_eq!(error.kind(), ToolErrorKind::Internal);
+        assert!(error.model_text().contains(&forged.blob_id()), "{error}");
+    }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use sixb_sandbox::{FileSource, SandboxPath};
+use sixb_sandbox::{FileSource, SandboxError, SandboxPath};
 
 use super::page::MAX_LINES;
 use crate::{
@@ -13,9 +13,12 @@ use crate::{
     validate::typed,
 };
 
+/// Where a run's own files lie, below the working directory.
+const RUN_FILES: &str = ".sixb/agent/";
+
 const DESCRIPTION: &str = "Reads a text file of the working directory, at most 2000 lines or 50 KiB at a time. When \
     `truncated` is true, go on with `offset` = `nextOffset` (and `column` = `nextColumn` where given). Also reads the \
-    paths that bash gives in `fullOutput` and `log`.";
+    paths that bash gives in `fullOutput` and `log`, and of attachments and artifacts.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -38,6 +41,8 @@ pub(super) struct Input {
 pub(super) struct Request {
     pub(super) path: String,
     pub(super) source: FileSource,
+    /// The working directory that an absolute path names.
+    root: Option<String>,
     pub(super) offset: u64,
     pub(super) limit: u64,
     pub(super) column: u64,
@@ -60,8 +65,13 @@ impl Request {
                 "`limit` is from 1 to {MAX_LINES} lines: read on by `offset`"
             )));
         }
-        let path = SandboxPath::parse(&input.path).map_err(tool_error)?;
+        let (root, relative) = handed_out(&input.path);
+        let path = SandboxPath::parse(relative).map_err(tool_error)?;
+        if root.is_some() && !path.as_bytes().starts_with(RUN_FILES.as_bytes()) {
+            return Err(absolute(&input.path));
+        }
         Ok(Self {
+            root: root.map(str::to_owned),
             source: spool_source(&path).unwrap_or(FileSource::Path(path)),
             path: input.path,
             offset,
@@ -69,6 +79,33 @@ impl Request {
             column: input.column.unwrap_or(0),
         })
     }
+}
+
+impl Request {
+    /// Refuses an absolute path that is not one of this sandbox.
+    pub(super) fn check_root(&self, working_directory: &str) -> Result<(), ToolError> {
+        match &self.root {
+            Some(root) if root != working_directory.trim_end_matches('/') => {
+                Err(absolute(&self.path))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The paths of artifacts, attachments and skills are handed out as absolute ones; others are not taken.
+fn handed_out(path: &str) -> (Option<&str>, &str) {
+    match path.find(&format!("/{RUN_FILES}")) {
+        Some(at) if at > 0 && path.starts_with('/') => (Some(&path[..at]), &path[at + 1..]),
+        _ => (None, path),
+    }
+}
+
+fn absolute(path: &str) -> ToolError {
+    tool_error(SandboxError::PathEscape {
+        path: path.to_owned(),
+        reason: "is absolute".into(),
+    })
 }
 
 #[cfg(test)]
@@ -103,6 +140,33 @@ mod tests {
                 "{path:?}: {error}"
             );
         }
+    }
+
+    #[test]
+    fn absolute_paths_that_the_run_handed_out_are_taken_in_this_sandbox_only() {
+        let artifact = "/workspace/.sixb/agent/artifacts/ab/cd-a.txt";
+        let request = Request::parse(json!({"path": artifact})).expect("handed out");
+        let path = SandboxPath::parse(&artifact["/workspace/".len()..]).expect("path");
+        assert_eq!(request.source, FileSource::Path(path));
+        assert!(request.check_root("/workspace/").is_ok());
+        for root in ["/other", "/workspace/.sixb", "/"] {
+            let error = request.check_root(root).expect_err(root);
+            assert_eq!(error.kind(), ToolErrorKind::PermissionDenied, "{root}");
+        }
+        for path in [
+            "/workspace/a",
+            "/.sixb/agent/a",
+            "/w/.sixb/agent/../../a",
+            "/w/.sixb/agent/../../../a",
+        ] {
+            let error = Request::parse(json!({"path": path})).expect_err(path);
+            assert_eq!(error.kind(), ToolErrorKind::PermissionDenied, "{path}");
+        }
+        let spooled = Request::parse(json!({"path": "/w/.sixb/agent/spool/b/stdout"}));
+        assert!(matches!(
+            spooled.expect("spooled").source,
+            FileSource::Output(..)
+        ));
     }
 
     #[test]

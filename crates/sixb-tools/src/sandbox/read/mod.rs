@@ -63,6 +63,7 @@ impl Tool for Read {
     async fn call(&self, cx: ToolContext, input: Value) -> Result<ToolOutput, ToolError> {
         let request = Request::parse(input)?;
         let sandbox = cx.sandbox().await?;
+        request.check_root(sandbox.working_directory())?;
         let stat = sandbox
             .stat(&request.source)
             .await

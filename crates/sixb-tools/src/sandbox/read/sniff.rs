@@ -11,7 +11,7 @@ pub(super) fn refusal(path: &str, size: u64, start: &[u8]) -> String {
              iconv -f UTF-16 -t UTF-8"
         );
     }
-    let kind = infer::get(start).map_or("application/octet-stream", |kind| kind.mime_type());
+    let kind = sixb_artifacts::detected(start).unwrap_or(sixb_artifacts::MediaType::OCTET_STREAM);
     format!(
         "{path:?} is binary ({kind}, {size} bytes); read shows text only. Use view_file for an image or a PDF, or bash to \
          inspect or convert it"
