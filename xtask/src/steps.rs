@@ -69,6 +69,11 @@ pub(crate) const STEPS: &[Step] = &[
         escape::run,
     ),
     tests(
+        "smolvm-lab",
+        "the conformance suite in real microVMs, on KVM or in an emulated machine",
+        crate::smolvm::step,
+    ),
+    tests(
         "doctests",
         "run the examples in the docs and READMEs",
         tests::doctests,
