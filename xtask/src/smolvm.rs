@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::counts::Counts;
 use crate::job::Job;
+use crate::steps::setup;
 
 pub(crate) use image::run as agent_image;
 
@@ -41,19 +42,12 @@ impl Lab {
 pub(crate) fn lab(arguments: &[String]) -> Result<ExitCode> {
     let root = crate::facts::root()?;
     let mut job = Job::new(&root, "smolvm-lab")?;
-    let output = run_lab(&mut job, &arguments.join(","), true)?;
+    let output = run_lab(&mut job, &arguments.join(","))?;
     let counts = last_total(&output)?;
     if counts.failed > 0 {
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The step of `cargo xtask ci`.
-pub(crate) fn step(job: &mut Job) -> Result<Counts> {
-    let output = run_lab(job, "", false)?;
-    job.note(&output);
-    last_total(&output)
 }
 
 /// The runner's own last line. Without it the machine or the runner died, which is no success.
@@ -72,10 +66,11 @@ fn total(line: &str) -> Option<Counts> {
     })
 }
 
-fn run_lab(job: &mut Job, filter: &str, echo: bool) -> Result<String> {
+fn run_lab(job: &mut Job, filter: &str) -> Result<String> {
     if std::env::consts::ARCH != ARCH {
         bail!("the lab needs {ARCH}: that is what smolvm's wheel and the outer machine are for");
     }
+    setup::install(job, setup::LAB_NEEDED)?;
     let build = job.cargo(&[
         "build",
         "-p",
@@ -99,9 +94,9 @@ fn run_lab(job: &mut Job, filter: &str, echo: bool) -> Result<String> {
         sixb: job.target.join("debug/sixb"),
     };
     if boots_here(job, &wheel, &binaries)? {
-        return native(job, &lab, &wheel, &image, &binaries, filter, echo);
+        return native(job, &lab, &wheel, &image, &binaries, filter);
     }
-    outer::run(job, &lab, &wheel, &image, &binaries, filter, echo)
+    outer::run(job, &lab, &wheel, &image, &binaries, filter)
 }
 
 struct Binaries {
@@ -142,7 +137,6 @@ fn native(
     image: &Path,
     binaries: &Binaries,
     filter: &str,
-    echo: bool,
 ) -> Result<String> {
     let state = tempfile::Builder::new().prefix("sixb-lab").tempdir()?;
     // Where `sixb sandbox install` and `cargo xtask agent-image` place things for the command line.
@@ -159,10 +153,10 @@ fn native(
         .env("XDG_CACHE_HOME", state.path().join("home"))
         .env("FAKE_API_KEY", "sk-test-000")
         .current_dir(&lab.folder);
-    if echo {
-        eprintln!("on this machine's own KVM");
-    }
-    Ok(job.run(command)?.output)
+    eprintln!("on this machine's own KVM");
+    let output = job.run(command)?.output;
+    println!("{output}");
+    Ok(output)
 }
 
 /// Runs a command of the lab's making.

@@ -4,7 +4,7 @@ mod build;
 pub(crate) mod escape;
 mod publish;
 mod rules;
-mod setup;
+pub(crate) mod setup;
 mod tests;
 mod unprivileged;
 
@@ -67,11 +67,6 @@ pub(crate) const STEPS: &[Step] = &[
         "escape",
         "attack the local sandbox from inside, as the current user and as user 65534",
         escape::run,
-    ),
-    tests(
-        "smolvm-lab",
-        "the conformance suite in real microVMs, on KVM or in an emulated machine",
-        crate::smolvm::step,
     ),
     tests(
         "doctests",

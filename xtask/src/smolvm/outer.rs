@@ -90,7 +90,6 @@ pub(super) fn run(
     image: &Path,
     binaries: &Binaries,
     filter: &str,
-    echo: bool,
 ) -> Result<String> {
     let kernel = fetch::kernel(job, lab)?;
     let initrd = initrd(job, lab, &kernel)?;
@@ -145,14 +144,12 @@ pub(super) fn run(
         "file={},format=raw,if=virtio,snapshot=on",
         disk.display()
     ));
-    watch(job, qemu, echo)
+    watch(job, qemu)
 }
 
 /// Passes on what the machine prints, from its own first line on.
-fn watch(job: &mut Job, mut qemu: Command, echo: bool) -> Result<String> {
-    if echo {
-        eprintln!("no usable KVM here: in an emulated machine with nested virtualisation");
-    }
+fn watch(job: &mut Job, mut qemu: Command) -> Result<String> {
+    eprintln!("no usable KVM here: in an emulated machine with nested virtualisation");
     job.note(&format!("$ {qemu:?}"));
     // What it complains of is what emulation lacks of the processor.
     let mut child = qemu
@@ -172,9 +169,7 @@ fn watch(job: &mut Job, mut qemu: Command, echo: bool) -> Result<String> {
         };
         up |= text.starts_with(UP);
         if up {
-            if echo {
-                println!("{text}");
-            }
+            println!("{text}");
             output.push_str(&text);
             output.push('\n');
         }

@@ -13,32 +13,42 @@ use crate::job::Job;
 /// PATH, because that is what a sandbox and an unprivileged user see of them.
 const NEEDED: &[(&str, &str)] = &[
     ("/usr/bin/bash", "bash"),
-    ("/usr/bin/strip", "binutils"),
-    ("/bin/busybox", "busybox-static"),
     ("/usr/bin/bwrap", "bubblewrap"),
     ("/usr/bin/timeout", "coreutils"),
-    ("/usr/bin/cpio", "cpio"),
     ("/usr/bin/curl", "curl"),
     ("/usr/bin/gcc", "gcc"),
     ("/usr/include/stdio.h", "libc6-dev"),
-    ("/usr/sbin/mke2fs", "e2fsprogs"),
     ("/usr/bin/git", "git"),
     ("/usr/bin/jq", "jq"),
     ("/usr/bin/node", "nodejs"),
     ("/usr/bin/npm", "npm"),
     ("/usr/bin/openssl", "openssl"),
-    ("/usr/bin/mmdebstrap", "mmdebstrap"),
     ("/usr/bin/python3", "python3"),
-    ("/usr/bin/qemu-system-x86_64", "qemu-system-x86"),
-    ("/usr/bin/zstd", "zstd"),
     ("/usr/bin/pip3", "python3-pip"),
     ("/usr/bin/setpriv", "util-linux"),
 ];
 
+/// What `cargo xtask smolvm-lab` needs besides.
+pub(crate) const LAB_NEEDED: &[(&str, &str)] = &[
+    ("/usr/bin/strip", "binutils"),
+    ("/bin/busybox", "busybox-static"),
+    ("/usr/bin/cpio", "cpio"),
+    ("/usr/sbin/mke2fs", "e2fsprogs"),
+    ("/usr/bin/mmdebstrap", "mmdebstrap"),
+    ("/usr/bin/qemu-system-x86_64", "qemu-system-x86"),
+    ("/usr/bin/zstd", "zstd"),
+];
+
 pub(crate) fn run(job: &mut Job) -> Result<Counts> {
-    let packages = missing(|file| Path::new(file).exists());
+    install(job, NEEDED)?;
+    Ok(Counts::check(true))
+}
+
+/// Installs what is missing of a list where it may, else says by which command.
+pub(crate) fn install(job: &mut Job, needed: &[(&str, &'static str)]) -> Result<()> {
+    let packages = missing(needed, |file| Path::new(file).exists());
     if packages.is_empty() {
-        return Ok(Counts::check(true));
+        return Ok(());
     }
     if !facts::is_root() || !Path::new("/usr/bin/apt-get").exists() {
         bail!(
@@ -52,7 +62,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Counts> {
                 &[&["install", "-y", "--no-install-recommends"], &packages[..]].concat(),
             ))?
             .success;
-    let still = missing(|file| Path::new(file).exists());
+    let still = missing(needed, |file| Path::new(file).exists());
     if !installed || !still.is_empty() {
         bail!(
             "apt-get did not install {}; try by hand:\n{}",
@@ -60,11 +70,11 @@ pub(crate) fn run(job: &mut Job) -> Result<Counts> {
             by_hand(&packages)
         );
     }
-    Ok(Counts::check(true))
+    Ok(())
 }
 
-fn missing(exists: impl Fn(&str) -> bool) -> Vec<&'static str> {
-    NEEDED
+fn missing(needed: &[(&str, &'static str)], exists: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    needed
         .iter()
         .filter(|(file, _)| !exists(file))
         .map(|(_, package)| *package)
@@ -89,9 +99,10 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_asked_for() {
-        assert_eq!(missing(|_| true), [""; 0]);
+        assert_eq!(missing(NEEDED, |_| true), [""; 0]);
         assert_eq!(
-            missing(|file| file != "/usr/bin/setpriv" && file != "/usr/bin/jq"),
+            missing(NEEDED, |file| file != "/usr/bin/setpriv"
+                && file != "/usr/bin/jq"),
             ["jq", "util-linux"]
         );
         assert_eq!(
