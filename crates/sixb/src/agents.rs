@@ -12,6 +12,7 @@ use crate::{
     factory,
     failure::usage,
     host,
+    values::Provider,
 };
 
 /// The agent of a folder that defines none.
@@ -26,6 +27,7 @@ pub(crate) fn project(
     config: &Config,
     agent: Option<&str>,
     flags: &ModelArgs,
+    provider: Provider,
 ) -> Result<(Sixb, String)> {
     let (id, settings) = choose(config, agent)?;
     let key = |name: &str| config.key(&format!("agents.{id}.{name}"));
@@ -49,7 +51,7 @@ pub(crate) fn project(
         builder = builder.timeout(timeout.0);
     }
     let project = Sixb::builder(config.project.id.as_deref().unwrap_or(DEFAULT_PROJECT))
-        .shared_sandboxes(factory::local())
+        .shared_sandboxes(factory::of(provider))
         .agent(builder)
         .build()
         .map_err(|error| usage(config.key(&error.to_string())))?;
