@@ -6,13 +6,10 @@
 mod attachment;
 mod element;
 mod intake;
-mod sandbox;
 mod show;
 
 pub use attachment::{Attachment, PastFile};
 pub(crate) use intake::{Brought, Intake, Placed, origin};
-
-use std::sync::Arc;
 
 use sixb_artifacts::{
     Budget, RunFiles,
@@ -21,6 +18,7 @@ use sixb_artifacts::{
     store::{ArtifactStore, BlobStore},
 };
 use sixb_sandbox::LazySandbox;
+use sixb_tools::sandbox::materialise_in;
 
 use crate::model::Model;
 
@@ -56,9 +54,8 @@ impl Files {
         sandbox: LazySandbox,
         sight: Sight,
     ) -> Self {
-        let sandbox = Arc::new(sandbox::SandboxFiles(sandbox));
         Self {
-            artifacts: ArtifactStore::new(blobs, budget, files, sandbox),
+            artifacts: ArtifactStore::new(blobs, budget, files, materialise_in(sandbox)),
             sight,
         }
     }

@@ -23,6 +23,7 @@ pub use model::{Model, ModelError, ModelLabel, Usage};
 #[cfg(feature = "openai")]
 pub use openai::{
     AI_GATEWAY_BASE_URL, Endpoint, OPENAI_BASE_URL, OpenAiError, OpenAiModel, OpenAiModelBuilder,
+    chat_completions_body,
 };
 pub use project::{BuildError, Sixb, SixbBuilder};
 pub use run::{

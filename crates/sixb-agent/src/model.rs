@@ -10,7 +10,8 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sixb_artifacts::images::AcceptedFormats;
+#[doc(no_inline)]
+pub use sixb_artifacts::images::AcceptedFormats;
 use sixb_tools::{ToolErrorKind, ToolSpec};
 use tokio_util::sync::CancellationToken;
 

@@ -99,6 +99,11 @@ impl Model for ScriptedModel {
         true
     }
 
+    /// As a model that sees: what it is shown changes nothing.
+    fn takes_images(&self) -> bool {
+        true
+    }
+
     fn stream(
         &self,
         request: ModelRequest,

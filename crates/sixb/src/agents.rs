@@ -7,9 +7,10 @@ use sixb_agent::{Agent, Model, OpenAiModel, ScriptedModel, Sixb};
 use sixb_tools::{Tool, sandbox_tools};
 
 use crate::{
-    cli::ModelArgs,
+    blobs,
+    cli::{BlobArgs, ModelArgs},
     config::{self, Config},
-    factory,
+    dump, factory,
     failure::usage,
     host,
     values::Provider,
@@ -27,12 +28,16 @@ pub(crate) fn project(
     config: &Config,
     agent: Option<&str>,
     flags: &ModelArgs,
+    blobs: &BlobArgs,
     provider: Provider,
 ) -> Result<(Sixb, String)> {
     let (id, settings) = choose(config, agent)?;
     let key = |name: &str| config.key(&format!("agents.{id}.{name}"));
     let mut builder = Agent::builder(&id)
-        .model(model(config, &settings, &id, flags)?)
+        .model(dump::requests(
+            model(config, &settings, &id, flags)?,
+            flags.dump_requests.as_deref(),
+        )?)
         .without_sandbox_tools();
     builder = builder.tools(granted(settings.tools.as_deref(), &key("tools"))?);
     if let Some(name) = settings.name {
@@ -52,6 +57,7 @@ pub(crate) fn project(
     }
     let project = Sixb::builder(config.project.id.as_deref().unwrap_or(DEFAULT_PROJECT))
         .shared_sandboxes(factory::of(provider))
+        .blobs(blobs::store(blobs, config)?)
         .agent(builder)
         .build()
         .map_err(|error| usage(config.key(&error.to_string())))?;

@@ -65,9 +65,16 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) transcripts: Option<PathBuf>,
 
+    /// Write each request to the model into this folder, as an OpenAI-compatible server would get it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dump_requests: Option<PathBuf>,
+
     /// Print the run's events as JSON lines to stdout
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) blobs: BlobArgs,
 }
 
 #[derive(Debug, Args)]
@@ -83,11 +90,18 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) thread: Option<String>,
 
+    /// Attach a file: the model reads or sees it, and it lies in the sandbox; may be given several times
+    #[arg(long = "file", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
     #[command(flatten)]
     pub(crate) model: ModelArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) blobs: BlobArgs,
 
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgs,
@@ -107,6 +121,20 @@ pub(crate) struct ModelArgs {
     /// Play this JSON script in the place of a model
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
+
+    /// Write each request to the model into this folder, as an OpenAI-compatible server would get it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dump_requests: Option<PathBuf>,
+}
+
+/// Where files are kept.
+#[derive(Debug, Default, Args)]
+pub(crate) struct BlobArgs {
+    /// Keep files of runs in this store: file:///DIR, s3://BUCKET/…, gs://…, az://… [default: blobs/ of the state folder]
+    ///
+    /// What a store needs to be opened comes from the environment, such as AWS_ACCESS_KEY_ID.
+    #[arg(long, value_name = "URL")]
+    pub(crate) blobs: Option<String>,
 }
 
 /// Where results go.
@@ -178,6 +206,9 @@ pub(crate) struct RunsResumeArgs {
     pub(crate) output: OutputArgs,
 
     #[command(flatten)]
+    pub(crate) blobs: BlobArgs,
+
+    #[command(flatten)]
     pub(crate) sandbox: SandboxArgs,
 }
 
@@ -212,6 +243,9 @@ pub(crate) struct ToolArgs {
     /// With --list: names, descriptions and input schemas as JSON
     #[arg(long, requires = "list")]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) blobs: BlobArgs,
 
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgs,

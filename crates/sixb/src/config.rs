@@ -33,6 +33,7 @@ pub(crate) const TEMPLATE: &str = include_str!("config/template.toml");
 pub(crate) struct Config {
     pub(crate) project: Project,
     pub(crate) sandbox: Sandbox,
+    pub(crate) blobs: Blobs,
     pub(crate) agents: BTreeMap<String, Agent>,
     /// Where it was read; `None` when there is no file.
     #[serde(skip)]
@@ -55,6 +56,13 @@ pub(crate) struct Sandbox {
     pub(crate) memory: Option<MemorySize>,
     pub(crate) timeout: Option<Timeout>,
     pub(crate) workspace: Option<String>,
+}
+
+/// `[blobs]`: where files of runs are kept.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Blobs {
+    pub(crate) url: Option<String>,
 }
 
 /// `[agents.NAME]`.

@@ -29,6 +29,31 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
+/// Reads a file of at most `limit` bytes.
+pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "is no regular file",
+        ));
+    }
+    let read = file.take(limit + 1).read_to_end(&mut bytes)?;
+    if read as u64 > limit {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("is larger than {limit} bytes"),
+        ));
+    }
+    Ok(bytes)
+}
+
+/// Makes a folder, with those above it, unless it is there.
+pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
 /// Writes a file that must not be there yet.
 pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
     fs::File::create_new(path)?.write_all(text.as_bytes())

@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod agents;
+mod blobs;
 mod cli;
 mod commands;
 mod config;
+mod dump;
 mod factory;
 mod failure;
 mod host;

@@ -266,10 +266,13 @@ impl Progress {
 }
 
 fn saved(file: &SavedFile) -> String {
+    let place = match &file.host_path {
+        Some(path) => near(path),
+        None => plain(&file.path),
+    };
     format!(
-        "{} {} ({})",
+        "{} {place} ({})",
         paint(GREEN, "saved"),
-        near(&file.host_path),
         bytes(file.size_bytes)
     )
 }

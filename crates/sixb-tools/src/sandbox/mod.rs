@@ -4,6 +4,7 @@ mod artifacts;
 mod bash;
 mod boot;
 mod errors;
+mod materialise;
 mod read;
 mod spool;
 mod view;
@@ -13,6 +14,7 @@ use std::{any::Any, sync::Arc};
 pub use artifacts::Artifacts;
 pub use bash::bash;
 pub use errors::tool_error;
+pub use materialise::materialise_in;
 pub use read::read;
 pub use view::view_file;
 

@@ -2,6 +2,7 @@
 //!
 //! Only the model is played: the sandbox, the commands, the files and the Rust tool are what every run uses.
 
+mod chart;
 mod percentiles;
 
 use std::sync::Arc;
@@ -14,7 +15,9 @@ use sixb_sandbox::{
 };
 
 use super::run::{Output, follow};
-use crate::{cli::DemoArgs, factory, failure::Exit, interrupt, terminal};
+use crate::{
+    blobs, cli::DemoArgs, config::Config, dump, factory, failure::Exit, interrupt, terminal,
+};
 
 /// What the model says and calls, step by step.
 const SCRIPT: &str = include_str!("../../demo/script.json");
@@ -29,12 +32,14 @@ pub(super) async fn run(args: DemoArgs) -> Result<Exit> {
         "this turn is scripted: the model's part is played; sandbox, commands, files and tools are real",
     );
     let model: Arc<dyn Model> = Arc::new(ScriptedModel::from_json(SCRIPT)?.named("demo"));
+    let model = dump::requests(model, args.dump_requests.as_deref())?;
     let project = Sixb::builder("sixb-demo")
+        .blobs(blobs::store(&args.blobs, &Config::default())?)
         .sandboxes(WithOrders(factory::local()))
         .agent(
             Agent::builder("analyst")
                 .model(model)
-                .tools([percentiles::tool()?]),
+                .tools([percentiles::tool()?, chart::tool()?]),
         )
         .build()?;
     let output = Output {

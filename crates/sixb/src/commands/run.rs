@@ -8,8 +8,10 @@ use std::{
 use anyhow::{Result, anyhow};
 use futures::StreamExt;
 use sixb_agent::{
-    FailureKind, Outcome, RunError, RunEvent, RunRequest, RunStatus, Sixb, state_folder, transcript,
+    Attachment, FailureKind, Outcome, RunError, RunEvent, RunRequest, RunStatus, Sixb,
+    state_folder, transcript,
 };
+use sixb_artifacts::store::BlobStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -17,7 +19,7 @@ use crate::{
     cli::{OutputArgs, RunArgs},
     config::Config,
     failure::{Exit, usage},
-    interrupt,
+    host, interrupt,
     progress::Progress,
     sandbox_args::SandboxChoice,
     stdout, terminal,
@@ -34,7 +36,9 @@ pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
     let timeout = args.sandbox.timeout;
     let sandbox = args.sandbox.resolve(config)?;
     let agent = args.agent.as_deref();
-    let (project, agent) = agents::project(config, agent, &args.model, sandbox.provider)?;
+    let (project, agent) =
+        agents::project(config, agent, &args.model, &args.blobs, sandbox.provider)?;
+    let attachments = attachments(&args.files)?;
     let request = match args.thread {
         None => RunRequest::new(agent, args.task),
         Some(thread) => {
@@ -44,7 +48,25 @@ pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
             RunRequest::conversation(agent, args.task, thread, history)
         }
     };
+    let request = attachments.into_iter().fold(request, RunRequest::attach);
     start(&project, request, args.output, sandbox, timeout).await
+}
+
+/// The files of `--file`, under their own names.
+fn attachments(paths: &[PathBuf]) -> Result<Vec<Attachment>> {
+    let read = |path: &PathBuf| {
+        let wrong = |problem: String| usage(format!("--file {}: {problem}", path.display()));
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name
+            .ok_or_else(|| wrong("its name is no text that can be shown; rename it".to_owned()))?;
+        let bytes = host::read_bytes(path, BlobStore::MAX_BLOB).map_err(|error| {
+            wrong(format!(
+                "{error}; name a file that you can read, of at most 25 MiB"
+            ))
+        })?;
+        Ok(Attachment::new(name, bytes))
+    };
+    paths.iter().map(read).collect()
 }
 
 /// Starts a run in a sandbox as the flags want it, and follows it.
@@ -158,8 +180,14 @@ fn not_started(error: RunError) -> anyhow::Error {
         RunError::Exposed { what, .. } if *what == "transcripts" => {
             "name a folder outside of it with --transcripts DIR, or forbid changes with --workspace DIR:ro"
         }
+        RunError::Exposed { what, .. } if *what == "blobs" => {
+            "name a store outside of it with --blobs URL, or forbid changes with --workspace DIR:ro"
+        }
         RunError::Exposed { .. } | RunError::State { .. } => {
             "set XDG_STATE_HOME to a folder that you can write to and no sandbox can"
+        }
+        RunError::Attachment { name, problem } => {
+            return usage(format!("--file {name}: {problem}"));
         }
         _ => return error.into(),
     };

@@ -9,6 +9,7 @@ use sixb_agent::{
     model::Message,
     transcript::{self, FILE_NAME, Reader, Replay},
 };
+use sixb_artifacts::{FileRef, Provenance};
 
 use super::run::{start, transcripts};
 use crate::{
@@ -116,8 +117,19 @@ fn show(args: &RunsShowArgs) -> Result<Exit> {
             _ => {}
         }
     }
+    for known in &run.run_files {
+        line(format!(
+            "file {} {}",
+            provenance(known.provenance),
+            described(&known.file)
+        ))?;
+    }
     for file in &run.files {
-        line(format!("saved {}", file.host_path.display()))?;
+        match (&file.host_path, &file.file_ref) {
+            (Some(path), _) => line(format!("saved {}", path.display()))?,
+            (None, Some(kept)) => line(format!("kept {}", described(kept)))?,
+            (None, None) => {}
+        }
     }
     let reason = run.reason.map(|reason| format!(": {reason}"));
     line(format!(
@@ -129,6 +141,28 @@ fn show(args: &RunsShowArgs) -> Result<Exit> {
         run.usage.output_tokens
     ))?;
     Ok(Exit::OK)
+}
+
+/// Name, type, size and id of a file.
+fn described(file: &FileRef) -> String {
+    let name = file.file_name().map_or("(no name)", |name| name.as_str());
+    let media_type = file
+        .media_type()
+        .map_or("", |media_type| media_type.as_str());
+    format!(
+        "{name} {media_type} {} bytes {}",
+        file.size(),
+        file.blob_id()
+    )
+}
+
+fn provenance(provenance: Provenance) -> &'static str {
+    match provenance {
+        Provenance::Attached => "attached",
+        Provenance::Created => "created",
+        Provenance::Viewed => "viewed",
+        _ => "of the run",
+    }
 }
 
 async fn resume(args: RunsResumeArgs, config: &Config) -> Result<Exit> {
@@ -146,10 +180,10 @@ async fn resume(args: RunsResumeArgs, config: &Config) -> Result<Exit> {
     let agent = (!config.agents.is_empty()).then_some(past.agent_id.as_str());
     let timeout = args.sandbox.timeout;
     let sandbox = args.sandbox.resolve(config)?;
-    let (project, _) = agents::project(config, agent, &args.model, sandbox.provider)?;
+    let (project, _) = agents::project(config, agent, &args.model, &args.blobs, sandbox.provider)?;
     let mut request = RunRequest::resume(&past, &folder);
     if let Some(thread) = &past.thread_id {
-        request = request.history(transcript::thread(&folder, thread, Some(&id))?);
+        request = request.past(transcript::thread(&folder, thread, Some(&id))?);
     }
     start(&project, request, args.output, sandbox, timeout).await
 }

@@ -10,15 +10,17 @@ use std::{
 use anyhow::{Context, Result};
 use futures::FutureExt;
 use serde_json::{Value, json};
+use sixb_artifacts::{Budget, RunFiles, store::ArtifactStore};
 use sixb_sandbox::LazySandbox;
 use sixb_tools::{
     RunInfo, RunKind, ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolRegistry,
-    sandbox_tools,
+    sandbox::materialise_in, sandbox_tools,
 };
 use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    blobs,
     cli::ToolArgs,
     config::Config,
     factory,
@@ -35,6 +37,7 @@ pub(super) async fn run(args: ToolArgs, config: &Config) -> Result<Exit> {
         return list(&registry, args.json);
     }
     let choice = args.sandbox.resolve(config)?;
+    let blobs = blobs::store(&args.blobs, config)?;
     let cancel = interrupt::watch()?;
     let input = match args.input.as_deref() {
         Some("-") => read_input().await?,
@@ -42,12 +45,20 @@ pub(super) async fn run(args: ToolArgs, config: &Config) -> Result<Exit> {
         None => String::new(),
     };
     // The boot goes on while the input is checked; an input that is wrong ends it.
+    let starting = choice.starting();
+    let sandbox = LazySandbox::boot(
+        factory::of(choice.provider),
+        factory::tell_denials(choice.options).cancel(cancel.clone()),
+    );
     let calls = Calls {
-        starting: choice.starting(),
-        sandbox: LazySandbox::boot(
-            factory::of(choice.provider),
-            factory::tell_denials(choice.options).cancel(cancel.clone()),
+        starting,
+        artifacts: ArtifactStore::new(
+            blobs,
+            Budget::default(),
+            RunFiles::default(),
+            materialise_in(sandbox.clone()),
         ),
+        sandbox,
         run: Arc::new(RunInfo::new(
             ulid::Ulid::new().to_string(),
             "cli",
@@ -104,6 +115,7 @@ async fn read_input() -> Result<String> {
 struct Calls {
     registry: ToolRegistry,
     sandbox: LazySandbox,
+    artifacts: ArtifactStore,
     run: Arc<RunInfo>,
     timeout: Option<Duration>,
     /// What failed when the sandbox does not start.
@@ -113,9 +125,12 @@ struct Calls {
 
 impl Calls {
     fn context(&self, id: &str) -> ToolContext {
+        let cancel = self.cancel.child_token();
         let context = ToolContext::builder(id)
             .run(self.run.clone())
-            .cancel(self.cancel.child_token())
+            .cancel(cancel.clone())
+            .extension(self.artifacts.call(id, cancel))
+            .extension(self.artifacts.files().clone())
             .extension(self.sandbox.clone());
         match self.timeout {
             Some(timeout) => context.deadline(Instant::now() + timeout).build(),

@@ -25,6 +25,7 @@ const ROOT: &[(&str, Keys)] = &[
             ("workspace", Keys::Value),
         ]),
     ),
+    ("blobs", Keys::Table(&[("url", Keys::Value)])),
     (
         "agents",
         Keys::Named(&[

@@ -1,13 +1,19 @@
 //! Artifacts written into the run's sandbox.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use sixb_artifacts::store::{BoxError, Materialise};
 use sixb_sandbox::{FileWrite, LazySandbox, SandboxPath};
 
-pub(super) struct SandboxFiles(pub(super) LazySandbox);
+/// Where an [`ArtifactStore`](sixb_artifacts::store::ArtifactStore) writes its files: into this sandbox, whose boot they
+/// await.
+pub fn materialise_in(sandbox: LazySandbox) -> Arc<dyn Materialise> {
+    Arc::new(SandboxFiles(sandbox))
+}
+
+struct SandboxFiles(LazySandbox);
 
 #[async_trait]
 impl Materialise for SandboxFiles {
