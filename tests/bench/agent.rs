@@ -77,6 +77,7 @@ fn project(steps: Vec<Value>) -> Sixb {
     let agent = Agent::builder("a").model(model).tool(wait());
     Sixb::builder("p")
         .sandboxes(NoSandboxes)
+        .blobs(sixb_artifacts::store::BlobStore::memory())
         .agent(agent)
         .build()
         .expect("project")

@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use sixb_agent::{Agent, AgentBuilder, Outcome, Run, RunRequest, ScriptedModel, Sixb};
+use sixb_artifacts::store::BlobStore;
 use sixb_sandbox::{CreateOptions, Workspace};
 use sixb_sandbox_local::LocalSandboxFactory;
 use tempfile::TempDir;
@@ -26,6 +27,7 @@ impl AgentLab {
         let agent = Agent::builder("a").model(Arc::new(model));
         let sixb = Sixb::builder("acme")
             .sandboxes(LocalSandboxFactory::default())
+            .blobs(BlobStore::memory())
             .agent(change(agent))
             .build();
         Self {

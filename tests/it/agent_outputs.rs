@@ -29,9 +29,10 @@ async fn regular_files_are_saved_whole_and_nested() {
     assert_eq!(codes(&outcome), []);
     let folder = lab.out.path().join(&outcome.run_id);
     for file in &outcome.files {
-        assert!(file.host_path.starts_with(&folder), "{file:?}");
+        let path = file.host_path.as_ref().expect("on the host");
+        assert!(path.starts_with(&folder), "{file:?}");
         assert_eq!(
-            std::fs::metadata(&file.host_path).expect("saved").len(),
+            std::fs::metadata(path).expect("saved").len(),
             file.size_bytes
         );
     }
@@ -129,13 +130,18 @@ async fn the_transcript_is_never_replaced_by_an_output() {
 }
 
 #[tokio::test]
-async fn without_a_folder_outputs_are_left_behind_and_told() {
+async fn without_a_folder_outputs_are_in_the_store_alone() {
     let lab = AgentLab::new(
         json!([bash("c", "echo x > $SIXB_OUTPUT_DIR/x"), {"text": "done"}]),
         |agent| agent,
     );
     let outcome = lab.play(RunRequest::new("a", "x")).await;
-    assert_eq!(codes(&outcome), [("output_no_folder", None)]);
+    assert_eq!(codes(&outcome), []);
+    let [file] = &outcome.files[..] else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!((file.path.as_str(), &file.host_path), ("x", &None));
+    assert_eq!(file.file_ref.as_ref().map(|file| file.size()), Some(2));
 }
 
 /// The folder of outputs lies in the workspace, as with `sixb run --workspace .`: whatever the guest does to its name,
@@ -195,7 +201,8 @@ async fn outputs_in_the_guests_own_folder_never_leave_it() {
             "{attack}: {outcome:?}"
         );
         for file in &outcome.files {
-            let text = fs::read_to_string(&file.host_path).expect("saved");
+            let text =
+                fs::read_to_string(file.host_path.as_ref().expect("on the host")).expect("saved");
             assert_eq!(text, "report\n", "{attack}");
         }
         let found: Vec<_> = fs::read_dir(&victim).expect("victim").collect();

@@ -1,5 +1,6 @@
 //! tests
 
+mod agent_files;
 mod agent_lab;
 mod agent_network;
 mod agent_outputs;
@@ -9,3 +10,4 @@ mod examples;
 mod tools_bash;
 mod tools_lab;
 mod tools_read;
+mod tools_view;

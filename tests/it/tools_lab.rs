@@ -1,11 +1,18 @@
-//! A registry of `bash` and `read` with a real local sandbox behind it.
+//! A registry of the sandbox tools with a real local sandbox behind it.
 
 use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
+use sixb_artifacts::{
+    Budget, RunFiles,
+    store::{ArtifactStore, BlobStore},
+};
 use sixb_sandbox::{CreateOptions, FileWrite, LazySandbox, Sandbox, SandboxPath};
 use sixb_sandbox_local::LocalSandboxFactory;
-use sixb_tools::{ToolContext, ToolContextBuilder, ToolError, ToolRegistry, sandbox_tools};
+use sixb_tools::{
+    CancellationToken, ToolContext, ToolContextBuilder, ToolError, ToolRegistry,
+    sandbox::materialise_in, sandbox_tools,
+};
 
 /// A guard against waiting for ever, far beyond what any machine needs: no measurement.
 pub(crate) async fn unless_hung<F: Future>(work: F) -> F::Output {
@@ -17,6 +24,7 @@ pub(crate) async fn unless_hung<F: Future>(work: F) -> F::Output {
 pub(crate) struct Lab {
     pub(crate) tools: ToolRegistry,
     pub(crate) lazy: LazySandbox,
+    pub(crate) artifacts: ArtifactStore,
 }
 
 impl Lab {
@@ -29,11 +37,24 @@ impl Lab {
             .tools(sandbox_tools())
             .build()
             .expect("registry");
-        Self { tools, lazy }
+        let artifacts = ArtifactStore::new(
+            BlobStore::memory(),
+            Budget::default(),
+            RunFiles::default(),
+            materialise_in(lazy.clone()),
+        );
+        Self {
+            tools,
+            lazy,
+            artifacts,
+        }
     }
 
     pub(crate) fn cx(&self, call_id: &str) -> ToolContextBuilder {
-        ToolContext::builder(call_id).extension(self.lazy.clone())
+        ToolContext::builder(call_id)
+            .extension(self.lazy.clone())
+            .extension(self.artifacts.call(call_id, CancellationToken::new()))
+            .extension(self.artifacts.files().clone())
     }
 
     pub(crate) async fn call(

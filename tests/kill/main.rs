@@ -112,6 +112,7 @@ fn project(folder: &Path) -> Sixb {
         .without_sandbox_tools();
     Sixb::builder("p")
         .sandboxes(NoSandboxes)
+        .blobs(sixb_artifacts::store::BlobStore::memory())
         .agent(agent)
         .build()
         .expect("project")

@@ -110,11 +110,11 @@ impl RunFiles {
             .cloned()
     }
 
-    /// The first file of this content.
+    /// The first file of this content, best one of the same labels.
     pub fn of(&self, file: &FileRef) -> Option<RunFile> {
-        self.files()
-            .iter()
-            .find(|known| known.file.same_content(file))
+        let files = self.files();
+        let same = files.iter().find(|known| known.file == *file);
+        same.or_else(|| files.iter().find(|known| known.file.same_content(file)))
             .cloned()
     }
 
@@ -166,6 +166,14 @@ mod tests {
             Some(FileRef::of(b"2"))
         );
         assert_eq!(files.at("/w/c"), None);
-        assert_eq!(files.all().len(), 3);
+        let named = FileRef::of(b"2").with_file_name("n".parse().expect("name"));
+        files.add(RunFile::new(named.clone(), Provenance::Created).at("/w/n"));
+        for (file, path) in [(&named, "/w/n"), (&FileRef::of(b"2"), "/w/a")] {
+            assert_eq!(
+                files.of(file).and_then(|file| file.path).as_deref(),
+                Some(path)
+            );
+        }
+        assert_eq!(files.all().len(), 4);
     }
 }

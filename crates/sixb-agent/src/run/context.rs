@@ -108,7 +108,7 @@ mod tests {
             );
             let whole: Vec<_> = messages
                 .iter()
-                .filter(|message| size_of(message) > 1_000)
+                .filter(|message| size_of(message) >= 1_000)
                 .count()
                 .to_string()
                 .into_bytes();

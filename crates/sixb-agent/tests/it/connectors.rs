@@ -41,7 +41,10 @@ fn project(
         .model(model)
         .tool(lookup())
         .groups(["sales", "sales"]);
-    let builder = Sixb::builder("p").sandboxes(Fault::Hangs).agent(agent);
+    let builder = Sixb::builder("p")
+        .sandboxes(Fault::Hangs)
+        .blobs(sixb_artifacts::store::BlobStore::memory())
+        .agent(agent);
     connectors
         .into_iter()
         .fold(builder, |builder, connector| builder.connector(connector))

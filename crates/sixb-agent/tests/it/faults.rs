@@ -161,6 +161,7 @@ async fn a_broken_model_fails_the_run_and_keeps_what_it_said() {
         let agent = Agent::builder("a").model(Broken { panics });
         let sixb = Sixb::builder("p")
             .sandboxes(Fault::Hangs)
+            .blobs(sixb_artifacts::store::BlobStore::memory())
             .agent(agent)
             .build()
             .expect("project");

@@ -104,6 +104,7 @@ pub(crate) fn project(
         .tool(explode());
     Sixb::builder("p")
         .sandboxes(fault)
+        .blobs(sixb_artifacts::store::BlobStore::memory())
         .agent(change(agent))
         .build()
         .expect("project")

@@ -59,6 +59,7 @@ async fn no_output_holds_the_key_though_the_server_quotes_it() {
         let folder = tempfile::tempdir().expect("folder");
         let sixb = Sixb::builder("p")
             .sandboxes(Fault::Hangs)
+            .blobs(sixb_artifacts::store::BlobStore::memory())
             .agent(Agent::builder("a").model(model.clone()))
             .build()
             .expect("project");

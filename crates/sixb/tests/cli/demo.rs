@@ -7,14 +7,16 @@ use crate::place::Place;
 #[test]
 fn the_demo_computes_its_report() {
     let place = Place::new();
-    let ended = place.sixb(&["demo"]);
+    let ended = place.sixb(&["demo", "--dump-requests", "requests"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for part in [
         "scripted",
         "percentiles",
         "read orders.csv",
         "saved sixb-out/",
-        "done: 7 steps, 11 tool calls, 1 file",
+        "bar_chart",
+        "view_file /workspace/.sixb/agent/artifacts/",
+        "done: 9 steps, 16 tool calls, 4 files",
     ] {
         assert!(
             ended.stderr.contains(part),
@@ -40,7 +42,47 @@ fn the_demo_computes_its_report() {
         );
     }
     assert!(!report.contains("${"), "{report}");
+    let read = |name: &str| fs::read(run.path().join(name)).expect(name);
+    assert!(read("summary.pdf").starts_with(b"%PDF-1.4\n"));
+    assert_eq!(
+        read("revenue-by-month.csv")
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count(),
+        13
+    );
+    let chart = read("revenue-by-month.png");
+    assert!(chart.starts_with(b"\x89PNG"));
+    the_image_is_asked_about_once(&place);
+    let blobs = fs::read_dir(place.state().join("sixb/blobs/sha256")).expect("blobs");
+    assert_eq!(
+        blobs.count(),
+        4,
+        "the chart is kept once, though it was made once and viewed twice"
+    );
     place.assert_nothing_left();
+}
+
+/// Of all requests one holds the chart, in one user message.
+fn the_image_is_asked_about_once(place: &Place) {
+    let mut shown = Vec::new();
+    for number in 1..=9 {
+        let request = place.read(format!("requests/request-{number:03}.json"));
+        let request: serde_json::Value = serde_json::from_str(&request).expect("JSON");
+        for message in request["messages"].as_array().expect("messages") {
+            let parts = message["content"].as_array().into_iter().flatten();
+            let images = parts.filter(|part| part["type"] == "image_url").count();
+            if images > 0 {
+                assert_eq!(message["role"], "user");
+                shown.push((number, images));
+            }
+        }
+    }
+    assert_eq!(
+        shown,
+        [(8, 1)],
+        "in the request after the step that looked at it"
+    );
 }
 
 /// The figures once more, computed here from the same data.

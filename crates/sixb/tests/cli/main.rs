@@ -11,6 +11,7 @@ mod bad_input;
 mod demo;
 mod doctor;
 mod exec;
+mod files;
 mod models;
 mod place;
 mod run;

@@ -85,7 +85,7 @@ fn the_tools_are_listed() {
         .collect();
     assert_eq!(
         (names, ended.code),
-        (vec!["bash", "read"], Some(0)),
+        (vec!["bash", "read", "view_file"], Some(0)),
         "{ended:?}"
     );
     let listed = place.sixb(&["tool", "--list", "--json"]).json();

@@ -34,7 +34,7 @@ fn the_tools_of_this_crate_may_carry_their_names() {
     };
     let registry = of(with(named("x", "X")));
     let names: Vec<_> = registry.specs().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(names, ["bash", "read", "x"]);
+    assert_eq!(names, ["bash", "read", "view_file", "x"]);
     let text = refusal(with(named("read", "Mine")));
     assert!(
         text.contains("tool 2 of the list (\"Read a file\")")
