@@ -145,7 +145,7 @@ pub(crate) async fn start(mut job: Job, runs: &TaskTracker) -> Result<Run, RunEr
         past: std::mem::take(&mut job.request.past_files),
     };
     let sight = Sight::of(&*job.agent.model);
-    let intake = Intake::take(brought, &id, &job.blobs, &sight).await;
+    let intake = Intake::take(brought, &id, &job.blobs, sight).await;
     let intake = intake.inspect_err(|_| kept.give_up())?;
     let cancel = job.request.cancel.child_token();
     let (sender, receiver) = mpsc::channel(256);
@@ -167,7 +167,7 @@ pub(crate) async fn start(mut job: Job, runs: &TaskTracker) -> Result<Run, RunEr
         model: &label,
     });
     let closing = job.closing.clone();
-    let engine = engine::Engine::new(id.clone(), job, kept, intake, sight, output, feed, stop);
+    let engine = engine::Engine::new(id.clone(), job, kept, intake, output, feed, stop);
     let cancel_on_close = cancel.clone();
     let work = async move {
         // Held to the end: its drop tells that the sandbox is gone.

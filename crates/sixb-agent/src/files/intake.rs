@@ -35,8 +35,9 @@ pub(crate) struct Placed {
 }
 
 /// What came in with a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Intake {
+    pub(crate) sight: Sight,
     pub(crate) files: RunFiles,
     pub(crate) budget: Budget,
     pub(crate) placed: Vec<Placed>,
@@ -68,9 +69,19 @@ impl Intake {
         brought: Brought,
         run_id: &str,
         blobs: &BlobStore,
-        sight: &Sight,
+        sight: Sight,
     ) -> Result<Self, RunError> {
-        let mut intake = Self::default();
+        let mut intake = Self {
+            sight,
+            files: RunFiles::default(),
+            budget: Budget::default(),
+            placed: Vec::new(),
+            text: String::new(),
+            images: Vec::new(),
+            records: Vec::new(),
+            diagnostics: Vec::new(),
+            total: 0,
+        };
         let mut present = Vec::new();
         for attachment in brought.attachments {
             present.push(intake.keep(attachment, run_id, blobs).await?);
@@ -78,7 +89,7 @@ impl Intake {
         for file in brought.resumed {
             present.extend(intake.restore(file, run_id, blobs).await);
         }
-        let shown = show(&present, sight).await;
+        let shown = show(&present, &intake.sight).await;
         intake.past(brought.past, run_id, blobs).await;
         intake.text = [shown.0, intake.earlier(run_id)].concat();
         intake.images = shown.1;

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     agent::Agent,
-    files::{Files, Intake, Sight},
+    files::{Files, Intake},
     model::ModelLabel,
     outputs::Folder,
     telemetry,
@@ -67,7 +67,6 @@ impl Engine {
         job: Job,
         kept: Kept,
         intake: Intake,
-        sight: Sight,
         output: Option<OutputCheck>,
         feed: Feed,
         stop: Stop,
@@ -149,7 +148,13 @@ impl Engine {
         let (options, denials) =
             denials::listen(labelled(request.sandbox, &identity), feed.clone());
         let sandbox = LazySandbox::boot(Arc::new(factory), options);
-        let files = Files::new(blobs, intake.files, intake.budget, sandbox.clone(), sight);
+        let files = Files::new(
+            blobs,
+            intake.files,
+            intake.budget,
+            sandbox.clone(),
+            intake.sight,
+        );
         Self {
             model: agent.model(),
             kind: request.kind,

@@ -38,7 +38,7 @@ fn the_tools_of_this_crate_may_carry_their_names() {
     let text = refusal(with(named("read", "Mine")));
     assert!(
         text.contains("tool 2 of the list (\"Read a file\")")
-            && text.contains("tool 3 of the list (\"Mine\")"),
+            && text.contains("tool 4 of the list (\"Mine\")"),
         "{text}"
     );
 }
