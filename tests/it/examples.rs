@@ -16,6 +16,9 @@ mod connector_tool;
 #[expect(dead_code, reason = "its `main` is for people")]
 #[path = "../../crates/sixb/examples/custom_tool.rs"]
 mod custom_tool;
+#[expect(dead_code, reason = "its `main` is for people")]
+#[path = "../../crates/sixb/examples/image_tool.rs"]
+mod image_tool;
 
 #[tokio::test]
 async fn a_custom_tool() {
@@ -30,6 +33,16 @@ async fn a_custom_tool() {
 async fn a_tool_behind_a_connector() {
     let answer = connector_tool::answer().await.expect("answer");
     assert_eq!(answer, "Ada ordered 12 times; Bob: no customer `Bob`.");
+}
+
+#[tokio::test]
+async fn a_tool_that_makes_an_image() {
+    let outcome = image_tool::answer().await.expect("answer");
+    let [file] = &outcome.files[..] else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(file.path, "swatch.png");
+    assert_eq!(outcome.text, format!("A calm blue, in {}\nbytes.", file.size_bytes));
 }
 
 async fn post(address: &str, task: &str) -> TcpStream {

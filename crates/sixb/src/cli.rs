@@ -162,7 +162,7 @@ pub(crate) enum RunsCommand {
     /// Show what was said and done in a run
     Show(RunsShowArgs),
     /// Go on with a run that did not complete, in a new sandbox
-    Resume(RunsResumeArgs),
+    Resume(Box<RunsResumeArgs>),
 }
 
 #[derive(Debug, Args)]

@@ -29,7 +29,7 @@ pub(super) async fn run(command: RunsCommand, config: &Config) -> Result<Exit> {
     match command {
         RunsCommand::List(args) => list(&args),
         RunsCommand::Show(args) => show(&args),
-        RunsCommand::Resume(args) => resume(args, config).await,
+        RunsCommand::Resume(args) => resume(*args, config).await,
     }
 }
 
