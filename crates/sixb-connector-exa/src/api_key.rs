@@ -93,7 +93,10 @@ impl From<sixb_tools::Credential> for ApiKey {
             let credential = credential.clone();
             async move {
                 let resolved = credential.resolve().await;
-                resolved.map_err(|error| ApiKeyError::new(error.problem.clone()).with_source(error))
+                resolved.map_err(|error| ApiKeyError {
+                    problem: error.problem,
+                    source: error.source,
+                })
             }
         })
     }

@@ -10,7 +10,8 @@
 //!
 //! **Denials win.** A path may be written in many ways that some server takes for the same: percent-encoded, encoded twice,
 //! with an encoded slash, a backslash, doubled slashes, `;parameters`. All its readings are compared: a URL is denied when
-//! *any* of them is denied, in whatever case, and allowed when *all* of them are allowed.
+//! *any* of them is denied, in whatever case, and allowed when *all* of them are allowed. What nobody can foresee (control
+//! characters, overlong UTF-8, `%uXXXX`) is refused.
 //!
 //! **Internal places** are refused unless an allowed rule names them: IP addresses in any notation, names of one label, and
 //! names such as `*.internal`, `*.local`, `*.localhost`.
@@ -175,5 +176,7 @@ impl fmt::Display for Refusal {
     }
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

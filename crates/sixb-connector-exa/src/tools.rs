@@ -1,6 +1,6 @@
 //! `web_search` and `web_fetch`: bounded tools of an agent (feature `agent-tools`).
 //!
-//! Both go by one [`DomainPolicy`](crate::DomainPolicy) each, make one request per call, keep the key out of what a model
+//! Both go by one [`DomainPolicy`] each, make one request per call, keep the key out of what a model
 //! sees, and mark what they return as untrusted. The options are taken when a tool is built: later changes do not reach it.
 
 mod budget;

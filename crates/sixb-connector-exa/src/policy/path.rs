@@ -11,8 +11,9 @@ const MAX_DECODINGS: usize = 8;
 pub(super) enum PathProblem {
     /// It is encoded in itself more than [`MAX_DECODINGS`] times.
     TooDeep,
-    /// It decodes to a control character, which cuts a path short in some servers.
-    Control,
+    /// It decodes to what servers read in ways that nobody can foresee: control characters, which cut a path short in some,
+    /// and overlong UTF-8 and `%uXXXX`, in which some find a slash or a dot.
+    Unsafe,
 }
 
 /// All readings of a path, without duplicates. The first is the exact one: split at its slashes, then decoded once. The
@@ -27,8 +28,8 @@ pub(super) fn readings(path: &str) -> Result<Vec<Segments>, PathProblem> {
     let mut bytes = path.as_bytes().to_vec();
     for _ in 0..MAX_DECODINGS {
         let decoded = decode(&bytes);
-        if decoded.iter().any(u8::is_ascii_control) {
-            return Err(PathProblem::Control);
+        if is_unsafe(&decoded) {
+            return Err(PathProblem::Unsafe);
         }
         let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
         push(
@@ -41,6 +42,19 @@ pub(super) fn readings(path: &str) -> Result<Vec<Segments>, PathProblem> {
         bytes = decoded;
     }
     Err(PathProblem::TooDeep)
+}
+
+fn is_unsafe(path: &[u8]) -> bool {
+    let is_long_for_ascii = |pair: &[u8]| {
+        matches!(
+            pair,
+            [0xc0 | 0xc1, 0x80..=0xbf] | [0xe0, 0x80..=0x9f] | [0xf0, 0x80..=0x8f]
+        )
+    };
+    let is_percent_u = |six: &[u8]| matches!(six, [b'%', b'u' | b'U', digits @ ..] if digits.iter().all(u8::is_ascii_hexdigit));
+    path.iter().any(u8::is_ascii_control)
+        || path.windows(2).any(is_long_for_ascii)
+        || path.windows(6).any(is_percent_u)
 }
 
 /// Adds a reading, and the same one without parameters.
@@ -92,8 +106,9 @@ fn decode(bytes: &[u8]) -> Vec<u8> {
 
 /// The path of a rule: one that has a single reading.
 pub(super) fn plain(path: &str) -> Result<Segments, &'static str> {
-    let mut readings = readings(path)
-        .map_err(|_| "has a path that is encoded too often, or holds a control character")?;
+    let mut readings = readings(path).map_err(
+        |_| "has a path that is encoded too often, or holds control characters or malformed UTF-8",
+    )?;
     let dots = |part: &str| matches!(&decode(part.as_bytes())[..], b"." | b"..");
     if path.split('/').any(dots) {
         return Err("has `.` or `..` in its path: write the path that is meant");
@@ -111,13 +126,23 @@ pub(super) fn is_at_or_below(reading: &[Vec<u8>], prefix: &[Vec<u8>]) -> bool {
     reading.starts_with(prefix)
 }
 
-/// The same where case does not count: some servers do not mind it.
+/// The same where case does not count, nor dots and blanks at the end of a segment: some servers do not mind them.
 pub(super) fn is_at_or_below_in_any_case(reading: &[Vec<u8>], prefix: &[Vec<u8>]) -> bool {
     reading.len() >= prefix.len()
         && reading
             .iter()
             .zip(prefix)
-            .all(|(part, wanted)| part.eq_ignore_ascii_case(wanted))
+            .all(|(part, wanted)| stem(part).eq_ignore_ascii_case(stem(wanted)))
+}
+
+fn stem(segment: &[u8]) -> &[u8] {
+    let end = segment
+        .iter()
+        .rposition(|byte| !matches!(byte, b'.' | b' '));
+    match end {
+        Some(last) => &segment[..=last],
+        None => segment,
+    }
 }
 
 /// As text: `/a%20b`. Empty for no segments.
@@ -178,8 +203,21 @@ mod tests {
 
     #[test]
     fn some_are_refused() {
-        assert_eq!(readings("/a%00"), Err(PathProblem::Control));
-        assert_eq!(readings("/a%250a"), Err(PathProblem::Control));
+        for path in [
+            "/a%00",
+            "/a%250a",
+            "/a%c0%af",
+            "/%c1%9c",
+            "/%e0%80%af",
+            "/%25c0%25ae",
+            "/%u0070",
+            "/%25U002f",
+        ] {
+            assert_eq!(readings(path), Err(PathProblem::Unsafe), "{path}");
+        }
+        for path in ["/caf%E9", "/%C3%80%C3%A0", "/%E0%A4%85", "/%u12", "/%unit"] {
+            assert!(readings(path).is_ok(), "{path}");
+        }
         let deep = format!("/%{}70", "25".repeat(20));
         assert_eq!(readings(&deep), Err(PathProblem::TooDeep));
     }

@@ -48,8 +48,8 @@ pub enum InvalidUrl {
     /// Its host is no host.
     #[error("its host is not valid")]
     Host,
-    /// Its path is encoded many times over, or holds control characters.
-    #[error("its path holds control characters or is encoded many times over")]
+    /// Its path is encoded many times over, or holds control characters, malformed UTF-8 or `%uXXXX`.
+    #[error("its path holds control characters, is not UTF-8, or is encoded many times over")]
     Path,
     /// It is longer than [`MAX_URL_CHARACTERS`].
     #[error("it is longer than {MAX_URL_CHARACTERS} characters")]
@@ -86,7 +86,7 @@ impl WebUrl {
             return Err(InvalidUrl::TooLong);
         }
         let readings = path::readings(url.path()).map_err(|problem| match problem {
-            PathProblem::TooDeep | PathProblem::Control => InvalidUrl::Path,
+            PathProblem::TooDeep | PathProblem::Unsafe => InvalidUrl::Path,
         })?;
         Ok(Self {
             url,

@@ -7,3 +7,5 @@ mod server;
 mod tools;
 #[cfg(feature = "agent-tools")]
 mod tools_bounds;
+#[cfg(feature = "agent-tools")]
+mod tools_errors;
