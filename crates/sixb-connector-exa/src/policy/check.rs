@@ -1,6 +1,6 @@
 //! What holds for all texts. A fuzz target calls this with any bytes; property tests call it on stable.
 
-use super::{DomainPolicy, DomainRule, WebUrl};
+use super::{DomainPolicy, DomainRule, Refusal, WebUrl};
 
 /// Three lines: a rule, another rule and a URL.
 #[cfg_attr(
@@ -58,10 +58,41 @@ pub fn domain_policy(bytes: &[u8]) {
         }
         assert!(!may(&policy(Some(one), &[])) || may(&policy(Some(&rules), &[])));
     }
+    for spelled in respelled(&url) {
+        for rule in &rules {
+            let one = std::slice::from_ref(rule);
+            let verdict = |url, allowed, denied| policy(allowed, denied).check(url);
+            if verdict(&url, None, one) == Err(Refusal::Denied) {
+                let still = verdict(&spelled, None, one) == Err(Refusal::Denied);
+                assert!(still, "{spelled} dodges {rule}");
+            }
+            let was = verdict(&url, Some(one), &[]).is_ok();
+            let is = verdict(&spelled, Some(one), &[]).is_ok();
+            assert!(was || !is, "{spelled} slips into {rule}");
+        }
+    }
     if url.is_internal() {
         assert!(
             !may(&policy(None, &[])),
             "internal places are refused: {url}"
         );
     }
+}
+
+/// Most letters that are encoded, one at a time.
+const MAX_RESPELLED: usize = 12;
+
+/// The URL with one letter or digit of its path percent-encoded, where that is a URL still.
+fn respelled(url: &WebUrl) -> impl Iterator<Item = WebUrl> {
+    let text = url.as_str();
+    let path = text
+        .find("://")
+        .and_then(|at| Some(at + 3 + text[at + 3..].find('/')?));
+    let path = path.unwrap_or(text.len());
+    let end = text.find('?').unwrap_or(text.len()).max(path);
+    let letters = (path..end).filter(|&at| text.as_bytes()[at].is_ascii_alphanumeric());
+    letters.take(MAX_RESPELLED).filter_map(|at| {
+        let (before, after) = (&text[..at], &text[at + 1..]);
+        WebUrl::parse(&format!("{before}%{:02X}{after}", text.as_bytes()[at])).ok()
+    })
 }

@@ -26,12 +26,14 @@ pub(super) enum Host {
 }
 
 impl Host {
-    /// `None` when a name is no name: `a..b`, `.`.
+    /// `None` when a name is no name: `a..b`, `.`, `a*b`.
     pub(super) fn new(host: Parsed<&str>) -> Option<Self> {
         match host {
             Parsed::Domain(name) => {
                 let name = name.strip_suffix('.').unwrap_or(name);
+                // WHATWG takes `*` for a letter, also as `%2a` or `＊`: a rule would not be what it looks like.
                 let is_name = name.len() <= 253
+                    && !name.contains('*')
                     && name.split('.').all(|label| (1..=63).contains(&label.len()));
                 is_name.then(|| Self::Name(name.to_ascii_lowercase()))
             }

@@ -112,9 +112,13 @@ impl DomainRule {
     }
 }
 
+/// Longest rule, in bytes, also in its normal form.
+const MAX_RULE: usize = 2_048;
+
 fn parse(text: &str) -> Result<DomainRule, &'static str> {
-    if text.len() > 2_048 {
-        return Err("is longer than 2048 bytes");
+    const TOO_LONG: &str = "is longer than 2048 bytes";
+    if text.len() > MAX_RULE {
+        return Err(TOO_LONG);
     }
     if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err("is empty or holds blanks: write host, *.host or host/path");
@@ -146,12 +150,16 @@ fn parse(text: &str) -> Result<DomainRule, &'static str> {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port_of(port)?)),
         _ => (authority, None),
     };
-    Ok(DomainRule {
+    let rule = DomainRule {
         scheme,
         host: pattern(host)?,
         port,
         path: path::plain(path)?,
-    })
+    };
+    match rule.to_string().len() <= MAX_RULE {
+        true => Ok(rule),
+        false => Err(TOO_LONG),
+    }
 }
 
 fn port_of(text: &str) -> Result<u16, &'static str> {
