@@ -314,6 +314,9 @@ mod tests {
                 "{error}"
             );
         }
+        let unquoted =
+            Config::parse("[connectors.exa]\napi_key = sk-planted-000").expect_err("TOML");
+        assert!(!format!("{unquoted:?}").contains("planted"), "{unquoted:?}");
         let config = Config::parse("[connectors.exa]\napi_key = \"env:MY_KEY\"").expect("name");
         let key = config.connectors.exa.and_then(|exa| exa.api_key);
         assert_eq!(key.map(|key| key.0).as_deref(), Some("MY_KEY"));

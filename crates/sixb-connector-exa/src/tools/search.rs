@@ -172,7 +172,7 @@ struct SearchInput {
     query: String,
 }
 
-/// The tool `web_search`: input `{query}`, output `{results: [{title?, url, publishedDate?, author?, score?, text, textSource?,
+/// The tool `web_search`: input `{query}`, output `{results: [{title, url, publishedDate?, author?, score?, text, textSource?,
 /// truncated?}], dropped, costDollars?, untrusted: true}`.
 ///
 /// - `text` is the page's text, else its passages, else its summary (`textSource` then says so), else a note that there is
@@ -269,13 +269,13 @@ fn output(response: SearchResponse, options: &WebSearchOptions) -> Result<Value,
 }
 
 fn shown(url: &WebUrl, result: &SearchResult, most: usize, left: &mut usize) -> Value {
-    let mut shown = json!({"url": url.as_str()});
+    let title = text::line(result.title.as_deref().unwrap_or_default(), MAX_TITLE);
+    let mut shown = json!({"title": title, "url": url.as_str()});
     let short = |text: &Option<String>, most| {
         let line = text::line(text.as_deref()?, most);
         (!line.is_empty()).then_some(line)
     };
     for (name, value) in [
-        ("title", short(&result.title, MAX_TITLE)),
         (
             "publishedDate",
             short(&result.published_date, MAX_TITLE / 2),

@@ -208,10 +208,7 @@ async fn a_connection_that_fails_is_told() {
     assert!(matches!(error, ExaError::Connection { .. }), "{error:?}");
     server.only();
 
-    let exa = {
-        let gone = Server::json(json!({})).await;
-        gone.exa()
-    };
+    let exa = Exa::new(server.options().base_url(server.nobody())).expect("client");
     let error = search(&exa).await.expect_err("nobody listens");
     assert!(matches!(error, ExaError::Connection { .. }), "{error:?}");
 }

@@ -84,6 +84,11 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
+    /// An address where nobody listens.
+    pub(crate) fn nobody(&self) -> String {
+        format!("http://127.0.0.2:{}", self.port)
+    }
+
     pub(crate) fn options(&self) -> ExaOptions {
         ExaOptions::new(SecretString::from(KEY)).base_url(self.base_url())
     }

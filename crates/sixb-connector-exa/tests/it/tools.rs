@@ -115,7 +115,7 @@ async fn a_search_sends_the_policy_and_bounds_and_checks_what_comes_back() {
             "results": [
                 {"url": "https://a.test/1", "title": "One line", "author": "Ada", "score": 0.9,
                  "publishedDate": "2024-01-01T00:00:00.000Z", "text": "first"},
-                {"url": "https://x.b.test/", "text": "h1\n\nh2", "textSource": "highlights"},
+                {"title": "", "url": "https://x.b.test/", "text": "h1\n\nh2", "textSource": "highlights"},
             ],
             "dropped": 5, "costDollars": 0.005, "untrusted": true
         })
@@ -172,9 +172,9 @@ async fn case_73_a_result_without_text_falls_back_and_says_so() {
     assert_eq!(
         output["results"],
         json!([
-            {"url": "https://a.test/1", "text": "x", "textSource": "highlights"},
-            {"url": "https://a.test/2", "text": "in short", "textSource": "summary"},
-            {"url": "https://a.test/3", "text": "(no text of this page is available)"},
+            {"title": "", "url": "https://a.test/1", "text": "x", "textSource": "highlights"},
+            {"title": "", "url": "https://a.test/2", "text": "in short", "textSource": "summary"},
+            {"title": "", "url": "https://a.test/3", "text": "(no text of this page is available)"},
         ])
     );
 }
