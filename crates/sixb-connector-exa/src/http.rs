@@ -17,6 +17,9 @@ use crate::{ApiError, ApiKey, ExaError, MAX_BODY_BYTES, redact};
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an idle connection is kept: shorter than servers do, for a request on one that was just closed would fail, and is
+/// not made again.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub(crate) struct Http {
     client: reqwest::Client,
@@ -34,6 +37,7 @@ impl Http {
         };
         let client = builder
             .connect_timeout(CONNECT_TIMEOUT.min(timeout))
+            .pool_idle_timeout(IDLE_TIMEOUT)
             // A key must not travel further than to the server that was named.
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
