@@ -16,6 +16,7 @@ mod job;
 mod layers;
 mod layout;
 mod licences;
+mod smolvm;
 mod source;
 mod steps;
 
@@ -46,6 +47,14 @@ enum Task {
     },
     /// Attack the local sandbox from inside, and print what was tried, expected and seen
     Escape,
+    /// Run the conformance suite in real microVMs: on this machine's KVM, else in an emulated machine that has it
+    SmolvmLab {
+        /// Run the checks whose names hold one of these: `files::`, `lab::figures`
+        #[arg(last = true)]
+        filter: Vec<String>,
+    },
+    /// Build the image that microVMs boot from into the cache folder of this user
+    AgentImage,
     /// Measure the figures that the project promises, in release mode, each against its floor
     Bench {
         /// Groups of figures: start, output, read, bash, whole, artifacts, crowd; all when none is named
@@ -61,6 +70,8 @@ fn main() -> Result<ExitCode> {
         }
         Task::Ci { steps, .. } => ci::run(&steps),
         Task::Escape => escape::run(),
+        Task::SmolvmLab { filter } => smolvm::lab(&filter),
+        Task::AgentImage => smolvm::agent_image(),
         Task::Bench { filter } => bench::run(&filter),
     }
 }

@@ -4,7 +4,7 @@ mod build;
 pub(crate) mod escape;
 mod publish;
 mod rules;
-mod setup;
+pub(crate) mod setup;
 mod tests;
 mod unprivileged;
 

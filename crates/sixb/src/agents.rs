@@ -11,7 +11,9 @@ use crate::{
     config::{self, Config},
     factory,
     failure::usage,
-    host, web,
+    host,
+    values::Provider,
+    web,
 };
 
 /// The agent of a folder that defines none.
@@ -26,6 +28,7 @@ pub(crate) fn project(
     config: &Config,
     agent: Option<&str>,
     flags: &ModelArgs,
+    provider: Provider,
 ) -> Result<(Sixb, String)> {
     let (id, settings) = choose(config, agent)?;
     let key = |name: &str| config.key(&format!("agents.{id}.{name}"));
@@ -53,7 +56,7 @@ pub(crate) fn project(
         builder = builder.timeout(timeout.0);
     }
     let mut project = Sixb::builder(config.project.id.as_deref().unwrap_or(DEFAULT_PROJECT))
-        .shared_sandboxes(factory::local())
+        .shared_sandboxes(factory::of(provider))
         .agent(builder);
     if reads_the_web {
         project = project.connector(web::connector(config)?);

@@ -230,6 +230,15 @@ pub(crate) enum SandboxCommand {
     List(JsonArgs),
     /// End and remove what dead owners left
     Sweep(JsonArgs),
+    /// Install what a provider needs into the data folder of this user
+    Install(InstallArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    /// What to install
+    #[arg(value_parser = ["smolvm"])]
+    pub(crate) what: String,
 }
 
 #[derive(Debug, Args)]

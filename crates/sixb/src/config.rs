@@ -239,8 +239,8 @@ mod tests {
             &["2: ", "sandbox.net", "https://www.a.test"],
         );
         check(
-            "[sandbox]\nprovider = \"smolvm\"",
-            &["2: ", "sandbox.provider", "smolvm", "local"],
+            "[sandbox]\nprovider = \"docker\"",
+            &["2: ", "sandbox.provider", "docker", "local or smolvm"],
         );
         check(
             "[sandbox]\ntimeout = 30",

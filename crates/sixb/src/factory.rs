@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use sixb_sandbox::{CreateOptions, SandboxFactory};
 use sixb_sandbox_local::LocalSandboxFactory;
+use sixb_sandbox_smolvm::SmolvmSandboxFactory;
 
-use crate::terminal;
+use crate::{terminal, values::Provider};
 
 /// How long the end of a sandbox may take before the process ends without it; the next sweep removes the rest.
 pub(crate) const DESTROY_TIME: Duration = Duration::from_secs(10);
@@ -13,6 +14,19 @@ pub(crate) const DESTROY_TIME: Duration = Duration::from_secs(10);
 /// The local factory.
 pub(crate) fn local() -> Arc<dyn SandboxFactory> {
     Arc::new(LocalSandboxFactory::default())
+}
+
+/// The factory of a provider.
+pub(crate) fn of(provider: Provider) -> Arc<dyn SandboxFactory> {
+    match provider {
+        Provider::Local => local(),
+        Provider::Smolvm => Arc::new(smolvm()),
+    }
+}
+
+/// The factory of microVMs.
+pub(crate) fn smolvm() -> SmolvmSandboxFactory {
+    SmolvmSandboxFactory::default()
 }
 
 /// Tells on stderr what the sandbox of these options tries to reach and may not. Needs a runtime.

@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Sandbox")]
 pub(crate) struct SandboxArgs {
-    /// What makes the sandbox: local
+    /// What makes the sandbox: local (namespaces) or smolvm (a microVM of its own) [default: local]
     #[arg(long, value_name = "PROVIDER")]
     pub(crate) sandbox: Option<Provider>,
 
@@ -45,6 +45,7 @@ pub(crate) struct SandboxArgs {
 
 /// What the flags and the file say together.
 pub(crate) struct SandboxChoice {
+    pub(crate) provider: Provider,
     pub(crate) options: CreateOptions,
     /// With what to call it in a message: the flag or the key.
     pub(crate) timeout: Option<(String, Timeout)>,
@@ -55,8 +56,7 @@ impl SandboxArgs {
     /// Flags first, then the file; names what a value came from when it is wrong.
     pub(crate) fn resolve(self, config: &Config) -> Result<SandboxChoice> {
         let file = &config.sandbox;
-        // One provider is built in: which one was asked for was checked when it was parsed.
-        let _: Provider = self.sandbox.or(file.provider).unwrap_or(Provider::Local);
+        let provider = self.sandbox.or(file.provider).unwrap_or(Provider::Local);
         let mut options = CreateOptions::default();
         let mut asked = Vec::new();
         if let Some((name, network)) = first("--net", self.net, config, "net", file.net.clone()) {
@@ -82,6 +82,7 @@ impl SandboxArgs {
         }
         let timeout = first("--timeout", self.timeout, config, "timeout", file.timeout);
         Ok(SandboxChoice {
+            provider,
             options,
             asked: asked.join(", "),
             timeout,

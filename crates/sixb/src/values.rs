@@ -172,6 +172,8 @@ impl fmt::Display for Network {
 pub(crate) enum Provider {
     /// Linux namespaces: built in.
     Local,
+    /// A microVM for each sandbox.
+    Smolvm,
 }
 
 impl FromStr for Provider {
@@ -180,8 +182,8 @@ impl FromStr for Provider {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "local" => Ok(Self::Local),
-            "smolvm" => Err("is not built into this version of sixb: use local".into()),
-            _ => Err("is not a sandbox provider: use local".into()),
+            "smolvm" => Ok(Self::Smolvm),
+            _ => Err("is not a sandbox provider: use local or smolvm".into()),
         }
     }
 }
@@ -306,12 +308,13 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_that_is_not_built_in_names_the_one_that_is() {
+    fn an_unknown_backend_names_those_there_are() {
         assert_eq!("local".parse(), Ok(Provider::Local));
-        for text in ["smolvm", "docker", ""] {
+        assert_eq!("smolvm".parse(), Ok(Provider::Smolvm));
+        for text in ["docker", "Local", ""] {
             assert!(
                 text.parse::<Provider>()
-                    .is_err_and(|error| error.contains("local")),
+                    .is_err_and(|error| error.contains("local or smolvm")),
                 "{text}"
             );
         }

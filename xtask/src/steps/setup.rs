@@ -28,10 +28,27 @@ const NEEDED: &[(&str, &str)] = &[
     ("/usr/bin/setpriv", "util-linux"),
 ];
 
+/// What `cargo xtask smolvm-lab` needs besides.
+pub(crate) const LAB_NEEDED: &[(&str, &str)] = &[
+    ("/usr/bin/strip", "binutils"),
+    ("/bin/busybox", "busybox-static"),
+    ("/usr/bin/cpio", "cpio"),
+    ("/usr/sbin/mke2fs", "e2fsprogs"),
+    ("/usr/bin/mmdebstrap", "mmdebstrap"),
+    ("/usr/bin/qemu-system-x86_64", "qemu-system-x86"),
+    ("/usr/bin/zstd", "zstd"),
+];
+
 pub(crate) fn run(job: &mut Job) -> Result<Counts> {
-    let packages = missing(|file| Path::new(file).exists());
+    install(job, NEEDED)?;
+    Ok(Counts::check(true))
+}
+
+/// Installs what is missing of a list where it may, else says by which command.
+pub(crate) fn install(job: &mut Job, needed: &[(&str, &'static str)]) -> Result<()> {
+    let packages = missing(needed, |file| Path::new(file).exists());
     if packages.is_empty() {
-        return Ok(Counts::check(true));
+        return Ok(());
     }
     if !facts::is_root() || !Path::new("/usr/bin/apt-get").exists() {
         bail!(
@@ -45,7 +62,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Counts> {
                 &[&["install", "-y", "--no-install-recommends"], &packages[..]].concat(),
             ))?
             .success;
-    let still = missing(|file| Path::new(file).exists());
+    let still = missing(needed, |file| Path::new(file).exists());
     if !installed || !still.is_empty() {
         bail!(
             "apt-get did not install {}; try by hand:\n{}",
@@ -53,11 +70,11 @@ pub(crate) fn run(job: &mut Job) -> Result<Counts> {
             by_hand(&packages)
         );
     }
-    Ok(Counts::check(true))
+    Ok(())
 }
 
-fn missing(exists: impl Fn(&str) -> bool) -> Vec<&'static str> {
-    NEEDED
+fn missing(needed: &[(&str, &'static str)], exists: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    needed
         .iter()
         .filter(|(file, _)| !exists(file))
         .map(|(_, package)| *package)
@@ -82,9 +99,10 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_asked_for() {
-        assert_eq!(missing(|_| true), [""; 0]);
+        assert_eq!(missing(NEEDED, |_| true), [""; 0]);
         assert_eq!(
-            missing(|file| file != "/usr/bin/setpriv" && file != "/usr/bin/jq"),
+            missing(NEEDED, |file| file != "/usr/bin/setpriv"
+                && file != "/usr/bin/jq"),
             ["jq", "util-linux"]
         );
         assert_eq!(

@@ -62,6 +62,14 @@ pub(super) async fn run(args: JsonArgs, config: Result<Config>) -> Result<Exit> 
             limits(capabilities),
         ]);
     }
+    let machines = factory::smolvm().findings().await;
+    let mut microvms = machines.iter().all(|finding| finding.ok);
+    checks.extend(machines.into_iter().map(microvm));
+    if microvms {
+        let booted = factory::smolvm().preflight().await;
+        microvms = booted.is_ok();
+        checks.push(trial_boot(booted));
+    }
     let find = |program: &str| {
         FOLDERS
             .iter()
@@ -79,7 +87,7 @@ pub(super) async fn run(args: JsonArgs, config: Result<Config>) -> Result<Exit> 
     if args.json {
         let capabilities = probed.ok();
         stdout::json(
-            &json!({"version": env!("CARGO_PKG_VERSION"), "ready": ready, "checks": checks, "local": capabilities}),
+            &json!({"version": env!("CARGO_PKG_VERSION"), "ready": ready, "checks": checks, "local": capabilities, "smolvm": {"ready": microvms}}),
         )?;
         return Ok(Exit::OK);
     }
@@ -233,6 +241,38 @@ fn isolation(probed: &Result<Capabilities, SandboxError>) -> Check {
             let detail = format!("a trial sandbox did not start: {what}");
             check("isolation", Status::Missing, detail, Some(remedy))
         }
+    }
+}
+
+/// A trial machine: a device that can be opened does not always give one.
+fn trial_boot(booted: Result<(), SandboxError>) -> Check {
+    match booted {
+        Ok(()) => check("microvm", Status::Ok, "a trial machine booted", None),
+        Err(SandboxError::IsolationUnavailable { what, remedy, .. }) => check(
+            "microvm",
+            Status::Weak,
+            format!("--sandbox smolvm does not work: {what}"),
+            Some(&remedy),
+        ),
+        Err(error) => check(
+            "microvm",
+            Status::Weak,
+            format!("--sandbox smolvm does not work: {error}"),
+            Some("use the local sandbox"),
+        ),
+    }
+}
+
+/// What `--sandbox smolvm` needs. Without it the local sandbox works on.
+fn microvm(finding: sixb_sandbox_smolvm::Finding) -> Check {
+    Check {
+        name: finding.name,
+        status: if finding.ok { Status::Ok } else { Status::Weak },
+        detail: match finding.ok {
+            true => finding.detail,
+            false => format!("--sandbox smolvm does not work: {}", finding.detail),
+        },
+        remedy: finding.remedy,
     }
 }
 

@@ -28,7 +28,7 @@ use crate::{
 pub(super) async fn run(args: ExecArgs, config: &Config) -> Result<Exit> {
     let choice = args.sandbox.resolve(config)?;
     let cancel = interrupt::watch()?;
-    let created = factory::local()
+    let created = factory::of(choice.provider)
         .create(factory::tell_denials(choice.options.clone()).cancel(cancel.clone()))
         .await;
     let sandbox = match created {

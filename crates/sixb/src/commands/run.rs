@@ -19,8 +19,9 @@ use crate::{
     failure::{Exit, usage},
     interrupt,
     progress::Progress,
-    sandbox_args::SandboxArgs,
+    sandbox_args::SandboxChoice,
     stdout, terminal,
+    values::Timeout,
 };
 
 /// Below the state folder: `<run>/transcript.jsonl` each.
@@ -30,7 +31,10 @@ pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
     if args.task.trim().is_empty() {
         return Err(usage("TASK \"\": is blank; say what the agent should do"));
     }
-    let (project, agent) = agents::project(config, args.agent.as_deref(), &args.model)?;
+    let timeout = args.sandbox.timeout;
+    let sandbox = args.sandbox.resolve(config)?;
+    let agent = args.agent.as_deref();
+    let (project, agent) = agents::project(config, agent, &args.model, sandbox.provider)?;
     let request = match args.thread {
         None => RunRequest::new(agent, args.task),
         Some(thread) => {
@@ -40,7 +44,7 @@ pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
             RunRequest::conversation(agent, args.task, thread, history)
         }
     };
-    start(&project, request, args.output, args.sandbox, config).await
+    start(&project, request, args.output, sandbox, timeout).await
 }
 
 /// Starts a run in a sandbox as the flags want it, and follows it.
@@ -48,14 +52,12 @@ pub(super) async fn start(
     project: &Sixb,
     mut request: RunRequest,
     output: OutputArgs,
-    sandbox: SandboxArgs,
-    config: &Config,
+    sandbox: SandboxChoice,
+    timeout: Option<Timeout>,
 ) -> Result<Exit> {
-    let timeout = sandbox.timeout;
-    let choice = sandbox.resolve(config)?;
     let cancel = interrupt::watch()?;
-    let starting = choice.starting();
-    request = request.sandbox(choice.options);
+    let starting = sandbox.starting();
+    request = request.sandbox(sandbox.options);
     // Without the flag the agent's own limit holds, which knows `sandbox.timeout` of the file.
     if let Some(timeout) = timeout {
         request = request.timeout(timeout.0);

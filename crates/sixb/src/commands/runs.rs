@@ -144,12 +144,14 @@ async fn resume(args: RunsResumeArgs, config: &Config) -> Result<Exit> {
     }
     // A folder that defines no agents has one without saying so.
     let agent = (!config.agents.is_empty()).then_some(past.agent_id.as_str());
-    let (project, _) = agents::project(config, agent, &args.model)?;
+    let timeout = args.sandbox.timeout;
+    let sandbox = args.sandbox.resolve(config)?;
+    let (project, _) = agents::project(config, agent, &args.model, sandbox.provider)?;
     let mut request = RunRequest::resume(&past, &folder);
     if let Some(thread) = &past.thread_id {
         request = request.history(transcript::thread(&folder, thread, Some(&id))?);
     }
-    start(&project, request, args.output, args.sandbox, config).await
+    start(&project, request, args.output, sandbox, timeout).await
 }
 
 /// The one run whose id is, or ends with, what was typed.

@@ -1,4 +1,4 @@
-//! `sixb sandbox list` and `sixb sandbox sweep`.
+//! `sixb sandbox list`, `sixb sandbox sweep` and `sixb sandbox install`: of all providers.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,13 +7,17 @@ use serde_json::json;
 use sixb_agent::{state_folder, sweep_workspaces};
 use sixb_sandbox::SandboxRecord;
 
-use crate::{cli::SandboxCommand, factory, failure::Exit, stdout, terminal};
+use crate::{cli::SandboxCommand, factory, failure::Exit, stdout, terminal, values::Provider};
+
+const PROVIDERS: [Provider; 2] = [Provider::Local, Provider::Smolvm];
 
 pub(super) async fn run(command: SandboxCommand) -> Result<Exit> {
-    let factory = factory::local();
     match command {
         SandboxCommand::List(args) => {
-            let records = factory.list().await?;
+            let mut records = Vec::new();
+            for provider in PROVIDERS {
+                records.extend(factory::of(provider).list().await?);
+            }
             if args.json {
                 stdout::json(&records)?;
                 return Ok(Exit::OK);
@@ -28,7 +32,10 @@ pub(super) async fn run(command: SandboxCommand) -> Result<Exit> {
             }
         }
         SandboxCommand::Sweep(args) => {
-            let removed = factory.sweep().await?;
+            let mut removed = Vec::new();
+            for provider in PROVIDERS {
+                removed.extend(factory::of(provider).sweep().await?);
+            }
             // After the sandboxes: what is left in a workspace is nobody's then.
             let cleaned = match state_folder() {
                 Some(state) => sweep_workspaces(&state)
@@ -57,6 +64,11 @@ pub(super) async fn run(command: SandboxCommand) -> Result<Exit> {
                 0 => {}
                 count => terminal::note(&format!("removed {count}")),
             }
+        }
+        SandboxCommand::Install(_) => {
+            let install = || sixb_sandbox_smolvm::install(terminal::note);
+            let installed = tokio::task::spawn_blocking(install).await??;
+            stdout::line(&installed.program.display().to_string())?;
         }
     }
     Ok(Exit::OK)

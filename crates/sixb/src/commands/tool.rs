@@ -45,7 +45,7 @@ pub(super) async fn run(args: ToolArgs, config: &Config) -> Result<Exit> {
     let calls = Calls {
         starting: choice.starting(),
         sandbox: LazySandbox::boot(
-            factory::local(),
+            factory::of(choice.provider),
             factory::tell_denials(choice.options).cancel(cancel.clone()),
         ),
         run: Arc::new(RunInfo::new(

@@ -27,7 +27,11 @@ fn check(place: &Place, args: &[&str], parts: &[&str]) {
 fn flags() {
     let place = Place::new();
     for (flag, value, parts) in [
-        ("--sandbox", "smolvm", &["not built in", "local"][..]),
+        (
+            "--sandbox",
+            "docker",
+            &["not a sandbox provider", "local or smolvm"][..],
+        ),
         ("--sandbox", "docker", &["local"]),
         ("--net", "https://*.test", &["wildcard", "https://www.test"]),
         ("--net", "none,https://a.test", &["none alone"]),
