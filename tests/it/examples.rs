@@ -42,7 +42,10 @@ async fn a_tool_that_makes_an_image() {
         panic!("{outcome:?}");
     };
     assert_eq!(file.path, "swatch.png");
-    assert_eq!(outcome.text, format!("A calm blue, in {}\nbytes.", file.size_bytes));
+    assert_eq!(
+        outcome.text,
+        format!("A calm blue, in {}\nbytes.", file.size_bytes)
+    );
 }
 
 async fn post(address: &str, task: &str) -> TcpStream {

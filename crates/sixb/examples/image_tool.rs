@@ -29,7 +29,10 @@ fn swatch() -> Result<Arc<dyn Tool>> {
             let mut png = Cursor::new(Vec::new());
             RgbImage::from_pixel(64, 64, Rgb(input.colour)).write_to(&mut png, ImageFormat::Png)?;
             // At most 25 MiB a file and 100 MiB a run. The name is for people; the bytes give the type.
-            let kept = cx.artifacts()?.put(png.into_inner(), "swatch.png", None).await?;
+            let kept = cx
+                .artifacts()?
+                .put(png.into_inner(), "swatch.png", None)
+                .await?;
             // A file in the result is shown: an image as an image, of text the start.
             Ok::<_, ToolError>(ToolOutput::file(kept.file))
         })?;
@@ -56,8 +59,13 @@ pub(crate) async fn answer() -> Result<Outcome> {
         .blobs(BlobStore::memory())
         .agent(agent)
         .build()?;
-    let run = sixb.run(RunRequest::new("painter", "Show me a calm blue.")).await?;
-    let outcome = run.finish().await.ok_or("the run was read to its end already")?;
+    let run = sixb
+        .run(RunRequest::new("painter", "Show me a calm blue."))
+        .await?;
+    let outcome = run
+        .finish()
+        .await
+        .ok_or("the run was read to its end already")?;
     sixb.close().await;
     match outcome.completed() {
         true => Ok(outcome),

@@ -14,6 +14,7 @@ use crate::{
     failure::usage,
     host,
     values::Provider,
+    web,
 };
 
 /// The agent of a folder that defines none.
@@ -39,7 +40,11 @@ pub(crate) fn project(
             flags.dump_requests.as_deref(),
         )?)
         .without_sandbox_tools();
-    builder = builder.tools(granted(settings.tools.as_deref(), &key("tools"))?);
+    let tools = granted(config, settings.tools.as_deref(), &key("tools"))?;
+    let reads_the_web = tools
+        .iter()
+        .any(|tool| web::NAMES.contains(&tool.spec().name.as_str()));
+    builder = builder.tools(tools);
     if let Some(name) = settings.name {
         builder = builder.name(name);
     }
@@ -55,10 +60,14 @@ pub(crate) fn project(
     if let Some(timeout) = settings.timeout.or(config.sandbox.timeout) {
         builder = builder.timeout(timeout.0);
     }
-    let project = Sixb::builder(config.project.id.as_deref().unwrap_or(DEFAULT_PROJECT))
+    let mut project = Sixb::builder(config.project.id.as_deref().unwrap_or(DEFAULT_PROJECT))
         .shared_sandboxes(factory::of(provider))
         .blobs(blobs::store(blobs, config)?)
-        .agent(builder)
+        .agent(builder);
+    if reads_the_web {
+        project = project.connector(web::connector(config)?);
+    }
+    let project = project
         .build()
         .map_err(|error| usage(config.key(&error.to_string())))?;
     Ok((project, id))
@@ -153,24 +162,21 @@ fn script(name: &str, path: &Path) -> Result<Arc<dyn Model>> {
     Ok(Arc::new(model.named(file)))
 }
 
-/// The tools that a list of names grants; all of them without a list.
-fn granted(names: Option<&[String]>, key: &str) -> Result<Vec<Arc<dyn Tool>>> {
+/// The tools that a list of names grants; those of the sandbox without a list.
+fn granted(config: &Config, names: Option<&[String]>, key: &str) -> Result<Vec<Arc<dyn Tool>>> {
     let all = sandbox_tools();
     let Some(names) = names else { return Ok(all) };
-    names
-        .iter()
-        .map(|name| {
-            all.iter()
-                .find(|tool| tool.spec().name.as_str() == name)
-                .cloned()
-                .ok_or_else(|| {
-                    let known: Vec<&str> =
-                        all.iter().map(|tool| tool.spec().name.as_str()).collect();
-                    usage(format!(
-                        "{key}: there is no tool {name:?}; use any of: {}",
-                        known.join(", ")
-                    ))
-                })
-        })
-        .collect()
+    let grant = |name: &String| {
+        let found = all.iter().find(|tool| tool.spec().name.as_str() == name);
+        if let Some(tool) = found.cloned().or(web::tool(config, name, key)?) {
+            return Ok(tool);
+        }
+        let known = all.iter().map(|tool| tool.spec().name.as_str());
+        let known: Vec<&str> = known.chain(web::NAMES).collect();
+        Err(usage(format!(
+            "{key}: there is no tool {name:?}; use any of: {}",
+            known.join(", ")
+        )))
+    };
+    names.iter().map(grant).collect()
 }

@@ -1,6 +1,7 @@
 //! `sixb.toml`: what a folder says about its agents and sandboxes. Flags win over it.
 
 mod keys;
+pub(crate) mod web;
 
 pub(crate) use keys::closest;
 
@@ -35,6 +36,8 @@ pub(crate) struct Config {
     pub(crate) sandbox: Sandbox,
     pub(crate) blobs: Blobs,
     pub(crate) agents: BTreeMap<String, Agent>,
+    pub(crate) connectors: web::Connectors,
+    pub(crate) tools: web::Tools,
     /// Where it was read; `None` when there is no file.
     #[serde(skip)]
     pub(crate) path: Option<PathBuf>,
@@ -161,6 +164,17 @@ fn remedy(key: &str, message: &str) -> String {
         "model" => "\"script:turn.json\"",
         "tools" => "[\"bash\"]",
         "max_steps" => "25",
+        "allowed_domains" | "denied_domains" => "[\"docs.rs\", \"*.rust-lang.org\"]",
+        "num_results" => "5",
+        "max_characters" | "max_total_characters" => "10000",
+        "max_age_hours" => "24",
+        "max_calls" => "20",
+        "max_cost_dollars" => "0.25",
+        "strict" => "true",
+        "base_url" => "\"https://api.exa.ai\"",
+        "search_type" => "\"auto\"",
+        "category" => "\"news\"",
+        "user_location" => "\"DE\"",
         "id" | "name" | "instructions" => "\"some text\"",
         _ => return format!("; write it as a table: [{key}]"),
     };
@@ -197,6 +211,20 @@ mod tests {
         let config = Config::parse(&all).expect("uncommented");
         assert!(config.sandbox.memory.is_some() && config.sandbox.workspace.is_some());
         assert!(config.agents["assistant"].model.is_some());
+        assert!(
+            config
+                .connectors
+                .exa
+                .is_some_and(|exa| exa.api_key.is_some())
+        );
+        assert!(config.tools.web_search.allowed_domains.is_some());
+        let researcher = &config.agents["researcher"];
+        assert!(
+            researcher
+                .tools
+                .as_ref()
+                .is_some_and(|tools| tools.len() == 2)
+        );
     }
 
     #[test]
@@ -237,5 +265,68 @@ mod tests {
         check("sandbox = 3", &["1: ", "sandbox", "[sandbox]"]);
         check("agents = { a = 3 }", &["1: ", "agents.a"]);
         check("[sandbox\n", &["1: ", "correct the TOML"]);
+    }
+
+    #[test]
+    fn the_tables_of_the_web_are_checked_like_the_others() {
+        check(
+            "[connectors.exo]\n",
+            &["1: ", "connectors.exo", "did you mean `exa`"],
+        );
+        check(
+            "[connectors.exa]\napi_keys = \"env:A\"",
+            &["2: ", "did you mean `api_key`"],
+        );
+        check("[tools.web_serch]\n", &["1: ", "did you mean `web_search`"]);
+        check(
+            "[tools.web_fetch]\nnum_results = 3",
+            &["2: ", "tools.web_fetch.num_results", "the keys here are"],
+        );
+        check(
+            "[tools.web_search]\nallowed_domains = [\"a.test\", \"*\"]",
+            &[
+                "2: ",
+                "tools.web_search.allowed_domains",
+                "leave the list out",
+            ],
+        );
+        check(
+            "[tools.web_search]\nallowed_domains = \"a.test\"",
+            &["2: ", "write allowed_domains = [\"docs.rs\""],
+        );
+        check(
+            "[tools.web_search]\nnum_results = -1",
+            &["2: ", "tools.web_search.num_results", "-1"],
+        );
+        check(
+            "[tools.web_search]\nmax_cost_dollars = \"1\"",
+            &["2: ", "write max_cost_dollars = 0.25"],
+        );
+    }
+
+    #[test]
+    fn a_key_in_the_file_is_refused_and_not_shown() {
+        for key in [
+            "\"sk-planted-000\"",
+            "\"env:sk-planted-000\"",
+            "\"env:\"",
+            "1234567890",
+            "[\"sk-planted-000\"]",
+            "{ key = \"sk-planted-000\" }",
+        ] {
+            let text = format!("[connectors.exa]\napi_key = {key}\n");
+            check(&text, &["2: ", "connectors.exa", "env:EXA_API_KEY"]);
+            let error = format!("{:?}", Config::parse(&text).expect_err(key));
+            assert!(
+                !error.contains("planted") && !error.contains("1234"),
+                "{error}"
+            );
+        }
+        let unquoted =
+            Config::parse("[connectors.exa]\napi_key = sk-planted-000").expect_err("TOML");
+        assert!(!format!("{unquoted:?}").contains("planted"), "{unquoted:?}");
+        let config = Config::parse("[connectors.exa]\napi_key = \"env:MY_KEY\"").expect("name");
+        let key = config.connectors.exa.and_then(|exa| exa.api_key);
+        assert_eq!(key.map(|key| key.0).as_deref(), Some("MY_KEY"));
     }
 }

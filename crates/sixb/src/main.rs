@@ -17,6 +17,7 @@ mod sandbox_args;
 mod stdout;
 mod terminal;
 mod values;
+mod web;
 
 use std::{ffi::OsString, process::ExitCode, time::Duration};
 

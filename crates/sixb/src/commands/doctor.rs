@@ -9,7 +9,13 @@ use serde_json::json;
 use sixb_agent::{Endpoint, OpenAiModel};
 use sixb_sandbox::{Capabilities, SandboxError};
 
-use crate::{cli::JsonArgs, factory, failure::Exit, host, stdout, terminal};
+use crate::{
+    cli::JsonArgs,
+    config::{Config, web::FromEnv},
+    factory,
+    failure::Exit,
+    host, stdout, terminal, web,
+};
 
 /// One line of the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -43,7 +49,8 @@ const PROGRAMS: &[(&str, &str, Option<&str>)] = &[
 
 const FOLDERS: &[&str] = &["/usr/local/bin", "/usr/bin", "/bin"];
 
-pub(super) async fn run(args: JsonArgs) -> Result<Exit> {
+/// `config`: a file that cannot be read is one line of the report.
+pub(super) async fn run(args: JsonArgs, config: Result<Config>) -> Result<Exit> {
     let probed = factory::local().probe().await;
     let mut checks = vec![kernel()];
     checks.extend(user_namespaces());
@@ -75,6 +82,7 @@ pub(super) async fn run(args: JsonArgs) -> Result<Exit> {
             .map(|&(name, package, loss)| program(name, package, loss, find(name))),
     );
     checks.push(model_server(sixb_agent::Endpoint::from_env()));
+    checks.push(web_tools(&config, |name| std::env::var(name).ok()));
     let ready = checks.iter().all(|check| check.status != Status::Missing);
     if args.json {
         let capabilities = probed.ok();
@@ -345,6 +353,47 @@ fn model_server(endpoint: Option<Endpoint>) -> Check {
     }
 }
 
+/// Whether web_search and web_fetch have a connector and a key: never the key. It connects to nothing.
+fn web_tools(config: &Result<Config>, variable: impl Fn(&str) -> Option<String>) -> Check {
+    const NAME: &str = "web tools";
+    let config = match config {
+        Ok(config) => config,
+        Err(error) => {
+            let remedy = "correct sixb.toml; `sixb init` elsewhere writes one to compare with";
+            return check(NAME, Status::Weak, error.to_string(), Some(remedy));
+        }
+    };
+    let Some(exa) = &config.connectors.exa else {
+        return check(
+            NAME,
+            Status::Weak,
+            "not set up: agents have no web_search and web_fetch",
+            Some("add [connectors.exa] with api_key = \"env:EXA_API_KEY\" to sixb.toml"),
+        );
+    };
+    let name = match &exa.api_key {
+        Some(FromEnv(name)) => name.as_str(),
+        None => "EXA_API_KEY",
+    };
+    match web::options(config, variable) {
+        Ok(_) => check(
+            NAME,
+            Status::Ok,
+            format!("Exa, with the key in {name}"),
+            None,
+        ),
+        Err(error) => {
+            let text = error.to_string();
+            // What follows the last semicolon says what to do.
+            let (detail, remedy) = match text.rsplit_once("; ") {
+                Some((detail, remedy)) => (detail, remedy),
+                None => (text.as_str(), "correct [connectors.exa] in sixb.toml"),
+            };
+            check(NAME, Status::Weak, detail, Some(remedy))
+        }
+    }
+}
+
 fn program(name: &'static str, package: &str, loss: Option<&str>, found: Option<String>) -> Check {
     match (found, loss) {
         (Some(path), _) => check(name, Status::Ok, path, None),
@@ -401,6 +450,8 @@ mod tests {
             what: "no user namespaces".into(),
             remedy: "turn them on".into(),
         };
+        let exa = |lines: &str| Config::parse(&format!("[connectors.exa]\n{lines}"));
+        let planted = |_: &str| Some("sk-planted".to_owned());
         let capabilities = |level: &str| {
             Capabilities::new(
                 Isolation::Namespaces,
@@ -419,6 +470,15 @@ mod tests {
                 (name == "OPENAI_BASE_URL")
                     .then(|| "https://u:sk-planted@a.test/v1?k=planted".to_owned())
             })),
+            web_tools(&Ok(Config::default()), |_| None),
+            web_tools(&Err(anyhow::anyhow!("sixb.toml:3: no")), |_| None),
+            web_tools(&exa(""), planted),
+            web_tools(&exa("api_key = \"env:KEY\""), |_| None),
+            web_tools(&exa("api_key = \"env:KEY\""), |_| Some(" ".into())),
+            web_tools(
+                &exa("api_key = \"env:KEY\"\nbase_url = \"http://u:planted@a.test\""),
+                planted,
+            ),
         ] {
             assert!(!check.detail.contains("planted"), "{check:?}");
             assert!(
@@ -434,6 +494,7 @@ mod tests {
                 (name == "OPENAI_BASE_URL").then(|| "http://127.0.0.1:1/v1".to_owned())
             })),
             limits(&capabilities("userns")),
+            web_tools(&exa("api_key = \"env:KEY\""), planted),
         ] {
             assert!(
                 check.status == Status::Ok && check.remedy.is_none(),

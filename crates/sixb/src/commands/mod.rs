@@ -26,7 +26,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit> {
         Command::Runs(command) => runs::run(command, &config()?).await,
         Command::Exec(args) => exec::run(args, &config()?).await,
         Command::Tool(args) => tool::run(args, &config()?).await,
-        Command::Doctor(args) => doctor::run(args).await,
+        Command::Doctor(args) => doctor::run(args, config()).await,
         Command::Sandbox(command) => sandbox::run(command).await,
         Command::Init(args) => init::run(&args),
     }

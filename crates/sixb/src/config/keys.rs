@@ -39,6 +39,46 @@ const ROOT: &[(&str, Keys)] = &[
             ("timeout", Keys::Value),
         ]),
     ),
+    (
+        "connectors",
+        Keys::Table(&[(
+            "exa",
+            Keys::Table(&[("api_key", Keys::Value), ("base_url", Keys::Value)]),
+        )]),
+    ),
+    (
+        "tools",
+        Keys::Table(&[
+            (
+                "web_search",
+                Keys::Table(&[
+                    ("allowed_domains", Keys::Value),
+                    ("denied_domains", Keys::Value),
+                    ("num_results", Keys::Value),
+                    ("max_characters", Keys::Value),
+                    ("max_total_characters", Keys::Value),
+                    ("max_age_hours", Keys::Value),
+                    ("search_type", Keys::Value),
+                    ("category", Keys::Value),
+                    ("user_location", Keys::Value),
+                    ("strict", Keys::Value),
+                    ("max_calls", Keys::Value),
+                    ("max_cost_dollars", Keys::Value),
+                ]),
+            ),
+            (
+                "web_fetch",
+                Keys::Table(&[
+                    ("allowed_domains", Keys::Value),
+                    ("denied_domains", Keys::Value),
+                    ("max_characters", Keys::Value),
+                    ("max_age_hours", Keys::Value),
+                    ("max_calls", Keys::Value),
+                    ("max_cost_dollars", Keys::Value),
+                ]),
+            ),
+        ]),
+    ),
 ];
 
 /// A key that means nothing here.

@@ -10,6 +10,7 @@
 mod bad_input;
 mod demo;
 mod doctor;
+mod exa;
 mod exec;
 mod files;
 mod models;

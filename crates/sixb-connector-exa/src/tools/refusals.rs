@@ -1,0 +1,76 @@
+//! Errors of the client and of the policy, as a model may read them. Nothing that a provider wrote is among its words.
+
+use sixb_tools::{ToolError, ToolErrorKind as Kind};
+
+use crate::{
+    ApiError, ExaError,
+    policy::{InvalidUrl, Refusal, WebUrl},
+};
+
+/// An error of the client.
+pub(super) fn of(error: ExaError) -> ToolError {
+    let (kind, text) = match &error {
+        ExaError::BaseUrl { .. } | ExaError::Client { .. } => {
+            (Kind::Internal, "The web service is not set up correctly.")
+        }
+        ExaError::Request { .. } => (Kind::InvalidInput, "The request makes no sense."),
+        ExaError::Key { .. } => (
+            Kind::Internal,
+            "The key of the web service is not available.",
+        ),
+        ExaError::Timeout { .. } => (Kind::Timeout, "The web service did not answer in time."),
+        ExaError::Connection { .. } => (Kind::Network, "The web service cannot be reached."),
+        ExaError::TooLarge { .. } => (
+            Kind::LimitExceeded,
+            "The answer of the web service is too large.",
+        ),
+        ExaError::Malformed { .. } => (
+            Kind::Provider,
+            "The answer of the web service makes no sense.",
+        ),
+        ExaError::Api(told) => (kind_of(told), text_of(told)),
+    };
+    let told = error.api().and_then(|told| told.message.clone());
+    let mapped = ToolError::new(kind, text);
+    let mapped = match told {
+        Some(message) => mapped.operator(format!("the provider says: {message}")),
+        None => mapped,
+    };
+    mapped.with_source(error)
+}
+
+fn kind_of(error: &ApiError) -> Kind {
+    match error.status {
+        400 | 413 | 422 => Kind::InvalidInput,
+        401 | 403 => Kind::PermissionDenied,
+        402 => Kind::LimitExceeded,
+        408 | 504 => Kind::Timeout,
+        429 => Kind::RateLimited,
+        _ => Kind::Provider,
+    }
+}
+
+fn text_of(error: &ApiError) -> &'static str {
+    match kind_of(error) {
+        Kind::InvalidInput => "The web service did not accept the request.",
+        Kind::PermissionDenied => "The web service did not accept the key of this project.",
+        Kind::LimitExceeded => "The account of this project at the web service is used up.",
+        Kind::Timeout => "The web service did not answer in time.",
+        Kind::RateLimited => "The web service is asked too often. Wait before the next call.",
+        _ => "The web service failed.",
+    }
+}
+
+/// A text that is no URL which can be read.
+pub(super) fn invalid(error: &InvalidUrl) -> ToolError {
+    ToolError::invalid_input(format!("`url`: {error}."))
+}
+
+/// A URL that may not be read.
+pub(super) fn refused(url: &WebUrl, refusal: Refusal) -> ToolError {
+    ToolError::new(
+        Kind::PolicyDenied,
+        format!("{} may not be read here: {refusal}.", url.host()),
+    )
+    .operator(format!("{url}: {refusal:?}"))
+}

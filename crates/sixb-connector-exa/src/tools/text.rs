@@ -1,0 +1,96 @@
+//! Text of strangers, made fit to show: without what only a terminal or a renderer would read, and no longer than asked.
+
+/// A text that was cut to its bound, or was not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) text: String,
+    pub(super) truncated: bool,
+}
+
+/// Cleans a text of several lines and cuts it after `most` characters.
+pub(super) fn block(text: &str, most: usize) -> Shown {
+    let mut clean = clean(text);
+    let mut shown: String = clean.by_ref().take(most).collect();
+    let truncated = clean.next().is_some();
+    shown.truncate(shown.trim_end().len());
+    Shown {
+        text: shown,
+        truncated,
+    }
+}
+
+/// Cleans a text to one line of at most `most` characters.
+pub(super) fn line(text: &str, most: usize) -> String {
+    let flat: String = clean(text)
+        .map(|c| if c.is_whitespace() { ' ' } else { c })
+        .collect();
+    flat.trim().chars().take(most).collect()
+}
+
+/// Line ends become `\n`; what must not be seen goes.
+fn clean(text: &str) -> impl Iterator<Item = char> {
+    let mut after_return = false;
+    text.trim_start().chars().filter_map(move |c| {
+        let second = after_return && c == '\n';
+        after_return = c == '\r';
+        match c {
+            '\n' if second => None,
+            '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' => Some('\n'),
+            '\n' | '\t' => Some(c),
+            c if c.is_control() || is_unseen(c) => None,
+            c => Some(c),
+        }
+    })
+}
+
+/// Characters that turn the direction of text around, or carry text that no reader sees.
+fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' // bidi
+        | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' | '\u{feff}' // nothing at all
+        | '\u{fff9}'..='\u{fffb}' // annotations
+        | '\u{e0000}'..='\u{e0fff}' // tags and variation selectors: ASCII can be hidden in them
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_a_renderer_reads_goes() {
+        for (text, expect) in [
+            ("a\u{1b}[31mb\u{9b}c", "a[31mbc"),
+            ("\u{202e}evil\u{202c} \u{2067}x\u{2069}\u{200f}", "evil x"),
+            ("a\r\nb\rc\u{2028}d", "a\nb\nc\nd"),
+            ("\u{feff}x\u{200b}y\0", "xy"),
+            ("hi\u{e0069}\u{e0067}\u{e006e}", "hi"),
+            ("\t\n  x \n", "x"),
+            (
+                "👩\u{200d}🚀 می\u{200c}خواهم",
+                "👩\u{200d}🚀 می\u{200c}خواهم",
+            ),
+        ] {
+            assert_eq!(block(text, 100).text, expect, "{text:?}");
+        }
+        assert_eq!(line(" a\n b\u{202e}\tc ", 4), "a  b");
+    }
+
+    #[test]
+    fn cuts_are_between_characters_and_told() {
+        for (text, most, expect, truncated) in [
+            ("añ😀b", 3, "añ😀", true),
+            ("añ😀", 3, "añ😀", false),
+            ("abc\u{202e}", 3, "abc", false),
+            ("abc", 0, "", true),
+            ("", 0, "", false),
+        ] {
+            let shown = block(text, most);
+            assert_eq!(
+                (shown.text.as_str(), shown.truncated),
+                (expect, truncated),
+                "{text:?} {most}"
+            );
+        }
+    }
+}
