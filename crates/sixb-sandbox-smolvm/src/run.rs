@@ -88,21 +88,26 @@ pub(crate) async fn run(
         })?;
 
     let ended = CancellationToken::new();
-    let options = |stream| {
+    let options = async |stream| {
         let mut options = CaptureOptions::new(stream, command.limits);
         options.live = command.live.clone();
-        options.spool = command
-            .output_id
-            .as_ref()
-            .map(|id| inner.spool.writer(id, stream, command.limits.spool_cap));
+        let id = command.output_id.as_ref();
+        let spool = id.map(|id| inner.spool.writer(id, stream, command.limits.spool_cap));
+        options.spool = match spool {
+            // Whoever hears that it runs may read its log.
+            Some(writer) if started.is_some() => Some(writer.begun().await),
+            spool => spool,
+        };
         options
     };
+    let (for_stdout, for_stderr) =
+        tokio::join!(options(OutputStream::Stdout), options(OutputStream::Stderr));
     let (stdout, to_stdout) = tokio::io::duplex(PIPE_BYTES);
     let (stderr, to_stderr) = tokio::io::duplex(PIPE_BYTES);
     let captures = async {
         tokio::join!(
-            capture(stdout, options(OutputStream::Stdout), ended.clone()),
-            capture(stderr, options(OutputStream::Stderr), ended.clone()),
+            capture(stdout, for_stdout, ended.clone()),
+            capture(stderr, for_stderr, ended.clone()),
         )
     };
     // Whoever drops this future drops the connection: the guest then kills the command.

@@ -98,6 +98,33 @@ pub struct SpoolWriter {
 }
 
 impl SpoolWriter {
+    /// Makes the file now, empty: for a background process, whose log may be read as soon as it is known to run. Where that
+    /// fails the capture meets the same failure, and tells it.
+    pub async fn begun(mut self) -> Self {
+        let (path, cap, made) = (self.path.clone(), self.cap, self.made.clone());
+        let begun = tokio::task::spawn_blocking(move || {
+            let made = self.write(&[]);
+            (self, made)
+        });
+        match begun.await {
+            Ok((writer, Ok(()))) => writer,
+            Ok((writer, Err(error))) => {
+                tracing::debug!(%error, "a log cannot be begun");
+                writer
+            }
+            // The runtime shuts down: nobody reads it any more.
+            Err(_) => Self {
+                path,
+                cap,
+                replaces: false,
+                name: None,
+                made,
+                file: None,
+                written: 0,
+            },
+        }
+    }
+
     pub(crate) fn cap(&self) -> u64 {
         self.cap
     }
