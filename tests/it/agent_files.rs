@@ -614,18 +614,233 @@ async fn a_store_in_the_guests_hands_is_refused() {
 }
 
 #[tokio::test]
-async fn a_workspace_that_outlives_the_run_is_left_as_it_was() {
+async fn what_is_kept_on_the_host_is_not_in_the_guests_hands() {
+    let root = tempfile::tempdir().expect("folder");
+    let (work, store) = (root.path().join("work"), root.path().join("store"));
+    for folder in [&work, &store, &store.join("blobs")] {
+        std::fs::create_dir_all(folder).expect("folder");
+    }
+    let lab = |blobs| FilesLab::with(json!([{"text": "never"}]), true, blobs, |agent| agent);
+    // A workspace that is the store, though the store does not lie in it.
+    let blobs = BlobStore::local(&store).expect("store");
+    let request = lab(blobs.clone())
+        .request()
+        .sandbox(in_folder(&store.join("blobs"), false));
+    let error = lab(blobs).sixb.run(request).await.expect_err("exposed");
+    assert!(
+        matches!(error, RunError::Exposed { what: "blobs", .. }),
+        "{error:?}"
+    );
+    // Requests are written by the host: never where the guest could lead them elsewhere.
+    let lab = lab(BlobStore::memory());
+    let request = lab
+        .request()
+        .sandbox(in_folder(&work, false))
+        .dump_requests(work.join("d"));
+    let error = lab.sixb.run(request).await.expect_err("exposed");
+    assert!(
+        matches!(error, RunError::Exposed { what, .. } if what.starts_with("requests")),
+        "{error:?}"
+    );
+    // A link that an earlier guest left.
+    std::os::unix::fs::symlink(&work, root.path().join("store/blobs/sha256")).expect("link");
+    assert!(BlobStore::local(&store).is_err(), "it would lead elsewhere");
+}
+
+#[tokio::test]
+async fn a_read_only_workspace_gets_no_files_and_the_model_is_told() {
     let work = tempfile::tempdir().expect("folder");
-    let lab = FilesLab::new(json!([
-        {"toolCalls": [call("m", "make", json!({"text": "x", "name": "a.txt", "shown": true}))]},
-        {"text": "done"},
-    ]));
+    let lab = FilesLab::new(json!([bash("c", "ls -A"), {"text": "[${calls.c.result.stdout}]"}]));
     let request = lab
         .request()
         .attach(Attachment::new("given.txt", "of the user"))
-        .sandbox(in_folder(work.path(), false));
+        .sandbox(in_folder(work.path(), true));
     let outcome = lab.play(request).await;
-    assert_eq!(saved(&outcome).len(), 1, "{outcome:?}");
-    let left: Vec<_> = std::fs::read_dir(work.path()).expect("folder").collect();
-    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(outcome.text, "[]");
+    let read = lab.read();
+    assert!(
+        read.contains("of the user") && read.contains("they are not in the sandbox"),
+        "{read}"
+    );
+    assert!(!read.contains("path="), "{read}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_lost_is_said_to_the_model_too() {
+    let blobs = tempfile::tempdir().expect("folder");
+    let store = || BlobStore::local(blobs.path()).expect("store");
+    let first = FilesLab::with(json!([{"text": "done"}]), true, store(), |agent| agent);
+    let transcripts = first.out.path().join("transcripts");
+    let request = first
+        .request()
+        .thread("t")
+        .attach(Attachment::new("gone.txt", "gone"))
+        .attach(Attachment::new("bad.txt", "bad!"));
+    assert!(first.play(request).await.completed());
+    let past = transcript::thread(&transcripts, "t", None).expect("thread");
+    let blob = |at: usize| {
+        blobs
+            .path()
+            .join("blobs/sha256")
+            .join(past.files[at].file.digest().hex())
+    };
+    std::fs::remove_file(blob(0)).expect("removed");
+    std::fs::write(blob(1), "BAD!").expect("damaged");
+
+    let second = FilesLab::with(
+        json!([{"text": ""}, bash("c", "cat .sixb/agent/context/attachments.json"), {"text": "${calls.c.result.stdout}"}]),
+        true,
+        store(),
+        |agent| agent,
+    );
+    let request = RunRequest::conversation("a", "And now?", "t", past).outputs(second.out.path());
+    let outcome = second.play(request).await;
+    assert_eq!(outcome.text.trim(), "[]", "neither is there: {outcome:?}");
+    let codes: Vec<_> = codes(&outcome).into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes, ["attachment_lost", "attachment_lost"]);
+    let read = second.read();
+    assert!(
+        read.contains("gone.txt") && read.contains("You do not have it: do not guess"),
+        "{read}"
+    );
+}
+
+#[tokio::test]
+async fn a_resumed_run_sees_the_image_that_it_asked_for() {
+    let steps = |tail: Value| {
+        let mut steps = vec![
+            json!({"toolCalls": [call("m", "make", json!({"text": "PNG9", "name": "a.png", "shown": true}))]}),
+        ];
+        steps.extend(tail.as_array().cloned().unwrap_or_default());
+        Value::Array(steps)
+    };
+    let blobs = BlobStore::memory();
+    // The process ends, in effect, while the model is asked what it sees.
+    let first = FilesLab::with(
+        steps(json!([{"text": "late", "delayMs": 60000}])),
+        true,
+        blobs.clone(),
+        |agent| agent,
+    );
+    let transcripts = first.out.path().join("transcripts");
+    let cancel = CancellationToken::new();
+    let run = first
+        .sixb
+        .run(first.request().cancel(cancel.clone()))
+        .await
+        .expect("run");
+    let id = run.id().to_owned();
+    let mut run = Box::pin(run);
+    while let Some(event) = futures::StreamExt::next(&mut run).await {
+        if matches!(&event, sixb_agent::RunEvent::ToolCallFinished { .. }) {
+            cancel.cancel();
+        }
+    }
+    let past = Replay::read(&transcripts, &id).expect("replay");
+    let second = FilesLab::with(steps(json!([{"text": "seen"}])), true, blobs, |agent| agent);
+    let request = RunRequest::resume(&past, &transcripts)
+        .attach(Attachment::new("late.txt", "came later"))
+        .outputs(second.out.path());
+    let outcome = second.play(request).await;
+    assert_eq!(outcome.text, "seen", "{outcome:?}");
+    assert_eq!(second.shown()[0].len(), 1, "the image is shown");
+    let recorded = Replay::read(&transcripts, &id).expect("replay").run_files;
+    assert_eq!(
+        recorded.len(),
+        2,
+        "what was attached to the resumed run is recorded: {recorded:?}"
+    );
+}
+
+#[tokio::test]
+async fn cancelling_ends_the_intake_and_nothing_is_left() {
+    let lab = FilesLab::new(json!([{"text": "never"}]));
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let request = lab
+        .request()
+        .cancel(cancel)
+        .attach(Attachment::new("a.txt", "x"));
+    let error = lab.sixb.run(request).await.expect_err("cancelled");
+    assert!(matches!(error, RunError::Cancelled), "{error:?}");
+    let wrong = lab.request().attach(Attachment::new("a/b", "x"));
+    assert!(lab.sixb.run(wrong).await.is_err());
+    let runs = transcript::runs(lab.out.path().join("transcripts")).expect("runs");
+    assert_eq!(runs, [""; 0], "no transcript of a run that never began");
+}
+
+#[tokio::test]
+async fn names_that_are_no_text_do_not_break_the_record() {
+    let lab = FilesLab::new(json!([
+        bash("c", "printf x > $SIXB_OUTPUT_DIR/$'\\xff.bin'"),
+        {"text": "done"},
+    ]));
+    let outcome = lab.play(lab.request()).await;
+    assert_eq!((outcome.files.len(), codes(&outcome)), (1, vec![]));
+    assert!(serde_json::to_string(&outcome).is_ok());
+    let past = Replay::read(lab.out.path().join("transcripts"), &outcome.run_id).expect("replay");
+    assert_eq!(past.files.len(), 1);
+}
+
+#[tokio::test]
+async fn a_damaged_record_of_a_file_costs_that_file_alone() {
+    let lab = FilesLab::new(json!([{"text": "done"}]));
+    let outcome = lab
+        .play(
+            lab.request()
+                .thread("t")
+                .attach(Attachment::new("a.txt", "x")),
+        )
+        .await;
+    let path = outcome.transcript.as_ref().expect("kept");
+    let text = std::fs::read_to_string(path).expect("transcript");
+    for damage in [
+        ("\"attached\"", "\"of-the-future\""),
+        ("sha256:", "sha256:zz"),
+    ] {
+        std::fs::write(path, text.replace(damage.0, damage.1)).expect("written");
+        let past =
+            transcript::thread(lab.out.path().join("transcripts"), "t", None).expect("thread");
+        assert_eq!(
+            (past.messages.len(), past.files.len()),
+            (2, 0),
+            "{damage:?}"
+        );
+        assert_eq!(past.problems.len(), 1, "{past:?}");
+    }
+    std::fs::write(path, text.replace("\"user\"", "\"usr\"")).expect("written");
+    let past = transcript::thread(lab.out.path().join("transcripts"), "t", None).expect("thread");
+    assert!(
+        past.messages.is_empty() && past.problems[0].contains("a turn is passed over"),
+        "{past:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_workspace_that_outlives_the_run_is_left_as_it_was() {
+    for before in ["", ".sixb/agent/attachments/other"] {
+        let work = tempfile::tempdir().expect("folder");
+        std::fs::create_dir_all(work.path().join(before)).expect("folder");
+        let lab = FilesLab::new(json!([
+            {"toolCalls": [call("m", "make", json!({"text": "x", "name": "a.txt", "shown": true}))]},
+            {"text": "done"},
+        ]));
+        let request = lab
+            .request()
+            .attach(Attachment::new("given.txt", "of the user"))
+            .sandbox(in_folder(work.path(), false));
+        let outcome = lab.play(request).await;
+        assert_eq!(saved(&outcome).len(), 1, "{outcome:?}");
+        let left = std::fs::read_dir(work.path().join(before).join("..")).expect("folder");
+        let left: Vec<_> = left
+            .flatten()
+            .map(|entry| entry.file_name())
+            .filter(|name| name != "other")
+            .collect();
+        if !before.is_empty() {
+            assert!(left.is_empty(), "{left:?}");
+        } else {
+            assert_eq!(std::fs::read_dir(work.path()).expect("folder").count(), 0);
+        }
+    }
 }

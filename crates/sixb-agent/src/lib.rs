@@ -21,14 +21,15 @@ pub use files::{Attachment, PastFile};
 #[doc(no_inline)]
 pub use model::{Model, ModelError, ModelLabel, Usage};
 #[cfg(feature = "openai")]
+use openai::chat_completions_body;
+#[cfg(feature = "openai")]
 pub use openai::{
     AI_GATEWAY_BASE_URL, Endpoint, OPENAI_BASE_URL, OpenAiError, OpenAiModel, OpenAiModelBuilder,
-    chat_completions_body,
 };
 pub use project::{BuildError, Sixb, SixbBuilder};
 pub use run::{
     CallStatus, Diagnostic, FailureKind, Outcome, Run, RunError, RunEvent, RunRequest, RunState,
-    RunStatus, SavedFile, Severity,
+    RunStatus, SavedFile, Severity, check_store,
 };
 pub use scripted::ScriptedModel;
 #[doc(no_inline)]

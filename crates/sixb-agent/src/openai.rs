@@ -80,17 +80,8 @@ impl OpenAiModel {
     }
 }
 
-/// What an OpenAI-compatible server is sent for a request to `model`: to look at, and to keep. It holds no key. Fields that a
-/// builder adds are not in it.
-///
-/// ```
-/// use sixb_agent::{ScriptedModel, chat_completions_body, model::{Message, ModelRequest}};
-/// let model = ScriptedModel::from_json(r#"{"steps": [{"text": "Hi."}]}"#)?;
-/// let body = chat_completions_body(&model, &ModelRequest::new("Be brief.", vec![Message::user("Hello")]));
-/// assert_eq!(body["messages"][1]["content"], "Hello");
-/// # Ok::<(), sixb_agent::ModelError>(())
-/// ```
-pub fn chat_completions_body(model: &dyn Model, request: &ModelRequest) -> Value {
+/// What an OpenAI-compatible server is sent for a request to `model`. It holds no key. Fields that a builder adds are not in it.
+pub(crate) fn chat_completions_body(model: &dyn Model, request: &ModelRequest) -> Value {
     let options = request::Options {
         model: model.name().to_owned(),
         images: model.takes_images(),

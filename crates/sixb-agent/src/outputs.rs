@@ -87,10 +87,18 @@ pub(crate) async fn take(
             None => taken.diagnostics.push(out_of_time(&shown)),
         }
     }
+    // Folders are names, too; and a run that goes on after an interruption has saved some before.
     let mut names: HashSet<Relative> = taken
         .files
         .iter()
-        .map(|file| file.relative.clone())
+        .flat_map(|file| {
+            (1..=file.relative.0.len()).map(|end| Relative(file.relative.0[..end].to_vec()))
+        })
+        .chain(
+            saved
+                .iter()
+                .map(|saved| Relative(vec![saved.path.clone().into_bytes()])),
+        )
         .collect();
     for file in promoted {
         let name = file.file_name().cloned().or_else(|| "file".parse().ok());
@@ -195,11 +203,20 @@ pub(crate) async fn publish(
                 saved.host_path = Some(host_path);
                 collected.files.push(saved);
             }
+            // What is in the store comes with the answer all the same.
             Some(Ok(Err((code, message)))) => {
                 collected.diagnostics.push(omission(code, &shown, &message));
+                collected
+                    .files
+                    .extend(saved.file_ref.is_some().then_some(saved));
             }
             // The runtime shuts down, or time is over: either way nobody waits for this file.
-            Some(Err(_)) | None => collected.diagnostics.push(out_of_time(&shown)),
+            Some(Err(_)) | None => {
+                collected.diagnostics.push(out_of_time(&shown));
+                collected
+                    .files
+                    .extend(saved.file_ref.is_some().then_some(saved));
+            }
         }
     }
     collected

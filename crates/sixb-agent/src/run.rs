@@ -3,6 +3,8 @@
 mod calls;
 mod context;
 mod denials;
+#[cfg(feature = "openai")]
+mod dump;
 mod engine;
 mod event;
 mod feed;
@@ -35,6 +37,8 @@ use tokio_util::{
 
 use tracing::Instrument;
 
+pub use kept::check_store;
+
 pub use event::{CallStatus, RunEvent, RunState};
 pub use outcome::{Diagnostic, FailureKind, Outcome, RunStatus, SavedFile, Severity};
 pub use request::{RunError, RunRequest};
@@ -43,6 +47,7 @@ use crate::{
     agent::Agent,
     files::{Brought, Intake, Sight},
     telemetry::{self, RunAttributes},
+    workspace::RunSandboxes,
 };
 use feed::Feed;
 use output::OutputCheck;
@@ -144,17 +149,22 @@ pub(crate) async fn start(mut job: Job, runs: &TaskTracker) -> Result<Run, RunEr
             .unwrap_or_default(),
         past: std::mem::take(&mut job.request.past_files),
     };
-    let sight = Sight::of(&*job.agent.model);
-    let intake = Intake::take(brought, &id, &job.blobs, sight).await;
-    let intake = intake.inspect_err(|_| kept.give_up())?;
     let cancel = job.request.cancel.child_token();
+    let limit = job.request.timeout.unwrap_or(job.agent.timeout);
+    let sight = Sight::of(&*job.agent.model);
+    let in_sandbox = RunSandboxes::has_outputs(job.request.sandbox.workspace.as_ref());
+    let intake = tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(RunError::Cancelled),
+        () = job.closing.cancelled() => Err(RunError::Cancelled),
+        () = tokio::time::sleep(limit) => Err(RunError::TimedOut { limit }),
+        intake = Intake::take(brought, &id, &job.blobs, sight, in_sandbox) => intake,
+    };
+    let intake = intake.inspect_err(|_| kept.give_up())?;
     let (sender, receiver) = mpsc::channel(256);
     let (outcome_sender, outcome) = oneshot::channel();
     let (gone_sender, gone) = oneshot::channel();
-    let stop = Stop::new(
-        cancel.clone(),
-        job.request.timeout.unwrap_or(job.agent.timeout),
-    );
+    let stop = Stop::new(cancel.clone(), limit);
     let feed = Feed::new(sender, kept.transcript.take(), stop.clone());
     let label = job.agent.model();
     let span = telemetry::run_span(&RunAttributes {

@@ -122,13 +122,26 @@ impl Budget {
                 limit: self.limits.file,
             });
         }
-        if let Some(charge) = self.state().charged.get_mut(digest) {
+        let mut state = self.state();
+        if let Some(charge) = state.charged.get_mut(digest) {
             charge.files += 1;
-            let mut reservation = Reservation::empty(self);
-            reservation.held = Some(*digest);
-            return Ok(reservation);
+        } else {
+            let left = self.limits.run.saturating_sub(state.used);
+            if bytes > left {
+                return Err(BudgetError::Run {
+                    bytes,
+                    left,
+                    limit: self.limits.run,
+                });
+            }
+            // Charged at once and held: a call that keeps the same content at the same time needs no room of its own.
+            state.used += bytes;
+            state.charged.insert(*digest, Charge { bytes, files: 1 });
         }
-        self.reserve(bytes)
+        drop(state);
+        let mut reservation = Reservation::empty(self);
+        reservation.held = Some(*digest);
+        Ok(reservation)
     }
 
     /// Reserves `bytes` for a file that will replace one of content `old`: only the difference counts.

@@ -10,7 +10,7 @@ use crate::{
     blobs,
     cli::{BlobArgs, ModelArgs},
     config::{self, Config},
-    dump, factory,
+    factory,
     failure::usage,
     host,
     values::Provider,
@@ -35,10 +35,7 @@ pub(crate) fn project(
     let (id, settings) = choose(config, agent)?;
     let key = |name: &str| config.key(&format!("agents.{id}.{name}"));
     let mut builder = Agent::builder(&id)
-        .model(dump::requests(
-            model(config, &settings, &id, flags)?,
-            flags.dump_requests.as_deref(),
-        )?)
+        .model(model(config, &settings, &id, flags)?)
         .without_sandbox_tools();
     let tools = granted(config, settings.tools.as_deref(), &key("tools"))?;
     let reads_the_web = tools

@@ -1,8 +1,9 @@
 //! The store of files of runs: what `--blobs` or `[blobs]` names, else a folder of this user.
 
 use anyhow::Result;
-use sixb_agent::state_folder;
+use sixb_agent::{check_store, state_folder};
 use sixb_artifacts::store::BlobStore;
+use sixb_sandbox::{CreateOptions, Workspace};
 
 use crate::{cli::BlobArgs, config::Config, failure::usage};
 
@@ -46,6 +47,23 @@ pub(crate) fn store(flag: &BlobArgs, config: &Config) -> Result<BlobStore> {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
         usage(format!("{name}: {error}{}", cause.unwrap_or_default()))
     })
+}
+
+/// Refuses a store in the hands of the sandbox. Runs do so themselves.
+pub(crate) fn check(store: &BlobStore, options: &CreateOptions) -> Result<()> {
+    if let (
+        Some(folder),
+        Some(Workspace::HostFolder {
+            path,
+            read_only: false,
+        }),
+    ) = (store.folder(), &options.workspace)
+    {
+        check_store(folder, path).map_err(|error| {
+            usage(format!("{error}; name a store outside of it with --blobs URL, or forbid changes with --workspace DIR:ro"))
+        })?;
+    }
+    Ok(())
 }
 
 /// Where transcripts lie too: no sandbox writes there, and every folder of the user finds the files of its conversations.

@@ -121,10 +121,6 @@ pub(crate) struct ModelArgs {
     /// Play this JSON script in the place of a model
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
-
-    /// Write each request to the model into this folder, as an OpenAI-compatible server would get it
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dump_requests: Option<PathBuf>,
 }
 
 /// Where files are kept.
@@ -149,6 +145,12 @@ pub(crate) struct OutputArgs {
     /// It may not lie in a folder that the sandbox may write to.
     #[arg(long, value_name = "DIR")]
     pub(crate) transcripts: Option<PathBuf>,
+
+    /// Write each request to the model into this folder, as an OpenAI-compatible server would get it
+    ///
+    /// It may not lie in a folder that the sandbox may write to.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dump_requests: Option<PathBuf>,
 
     /// Print the run's events as JSON lines to stdout, in the place of the answer
     #[arg(long)]

@@ -32,13 +32,8 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
 /// Reads a file of at most `limit` bytes.
 pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    file_size(path)?;
     let file = fs::File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "is no regular file",
-        ));
-    }
     let read = file.take(limit + 1).read_to_end(&mut bytes)?;
     if read as u64 > limit {
         return Err(io::Error::new(
@@ -49,9 +44,16 @@ pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Makes a folder, with those above it, unless it is there.
-pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)
+/// The size of a regular file, in bytes. Nothing is opened: a pipe would wait for its writer.
+pub(crate) fn file_size(path: &Path) -> io::Result<u64> {
+    let found = fs::metadata(path)?;
+    match found.is_file() {
+        true => Ok(found.len()),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "is no regular file",
+        )),
+    }
 }
 
 /// Writes a file that must not be there yet.

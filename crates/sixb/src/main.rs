@@ -7,7 +7,6 @@ mod blobs;
 mod cli;
 mod commands;
 mod config;
-mod dump;
 mod factory;
 mod failure;
 mod host;

@@ -27,8 +27,10 @@ impl Allowance {
         limits.bytes = limits.bytes.min(self.0);
         match excerpt(bytes, limits) {
             Some(shown) => {
-                self.0 -= shown.text.len();
-                element.excerpt(shown).to_string()
+                // As it is escaped, which may be six times as long.
+                let element = element.excerpt(shown).to_string();
+                self.0 = self.0.saturating_sub(element.len());
+                element
             }
             None => element.to_string(),
         }

@@ -16,6 +16,9 @@ use super::{
 };
 use crate::model::{ImagePart, Message, ToolResult};
 
+const TOO_MANY: &str =
+    "The image is not shown: one request carries no more. Do not guess what it shows.";
+
 /// An image that a call left for the model.
 struct Pending {
     call_id: String,
@@ -45,13 +48,25 @@ impl Files {
         self.images(&pending, sent).await
     }
 
-    /// As [`show`](Self::show), for results that were read before: no text of files, no images.
-    pub(crate) async fn describe(&self, messages: &mut [Message]) {
-        for message in messages {
-            if let Message::Tool(result) = message {
-                self.describe_one(result, None, &mut Vec::new()).await;
+    /// As [`show`](Self::show), for a conversation that goes on: results that the model has answered to are described without
+    /// text and images; those of a step that it has not seen yet, since its run was interrupted, are shown.
+    pub(crate) async fn recall(&self, messages: &mut [Message]) -> Option<Message> {
+        let said = |message: &Message| matches!(message, Message::Assistant { .. });
+        let answered = messages.iter().rposition(said).unwrap_or(0);
+        let (mut allowance, mut pending) = (Allowance::default(), Vec::new());
+        for (place, message) in messages.iter_mut().enumerate() {
+            let Message::Tool(result) = message else {
+                continue;
+            };
+            match place < answered {
+                true => self.describe_one(result, None, &mut Vec::new()).await,
+                false => {
+                    self.describe_one(result, Some(&mut allowance), &mut pending)
+                        .await
+                }
             }
         }
+        self.images(&pending, messages).await
     }
 
     async fn describe_one(
@@ -110,9 +125,11 @@ impl Files {
 
     async fn images(&self, pending: &[Pending], sent: &[Message]) -> Option<Message> {
         let mut fitted: HashMap<Digest, Fitted> = HashMap::new();
+        let most = self.sight.budget.map_or(0, |budget| budget.images);
         for image in pending {
             let digest = image.file.digest();
-            if self.sight.budget.is_some() && !fitted.contains_key(&digest) {
+            // More of them would be left out anyway: they are not even decoded.
+            if fitted.len() < most && !fitted.contains_key(&digest) {
                 fitted.insert(digest, self.fit(&image.file).await);
             }
         }
@@ -125,6 +142,9 @@ impl Files {
                             .with_note(fitted.note.as_deref())
                     }
                     Some(Err(note)) => PendingImage::left_out(&image.call_id, &image.file, note),
+                    None if self.sight.budget.is_some() => {
+                        PendingImage::left_out(&image.call_id, &image.file, TOO_MANY)
+                    }
                     None => PendingImage::ready(&image.call_id, &image.file, image.file.size()),
                 };
                 candidate.at(image.path.as_deref())

@@ -45,6 +45,9 @@ pub(super) struct Engine {
     pub(super) output: Option<OutputCheck>,
     /// The folder that output files go to.
     pub(super) outputs: Option<Arc<Folder>>,
+    /// Where requests are written down.
+    #[cfg(feature = "openai")]
+    pub(super) requests: Option<super::dump::Dump>,
     /// The right to write to a workspace that outlives the run.
     pub(super) claim: Option<Arc<Claim>>,
     /// What was saved before the run was interrupted.
@@ -143,6 +146,16 @@ impl Engine {
             brought: PlacedFiles {
                 blobs: blobs.clone(),
                 files: intake.placed,
+                lost: {
+                    let feed = feed.clone();
+                    Arc::new(move |text| {
+                        feed.diagnostic_now(Diagnostic::warning(
+                            "attachment",
+                            "attachment_lost",
+                            text,
+                        ));
+                    })
+                },
             },
         };
         let (options, denials) =
@@ -168,6 +181,8 @@ impl Engine {
             start,
             output,
             outputs: kept.outputs,
+            #[cfg(feature = "openai")]
+            requests: kept.requests,
             claim: kept.claim,
             saved: saved.unwrap_or_default(),
             has_outputs,

@@ -25,13 +25,20 @@ pub(super) struct Kept {
     pub(super) claim: Option<Arc<Claim>>,
     pub(super) outputs: Option<Arc<Folder>>,
     pub(super) transcript: Option<Writer>,
+    #[cfg(feature = "openai")]
+    pub(super) requests: Option<super::dump::Dump>,
     /// What a resumed run has said and done so far.
     pub(super) past: Option<Replay>,
 }
 
 impl Kept {
-    /// Lets go of everything: the run does not begin.
-    pub(super) fn give_up(&self) {
+    /// Lets go of everything: the run does not begin. A new transcript goes again; one that was there stays as it was.
+    pub(super) fn give_up(&mut self) {
+        if self.past.is_none()
+            && let Some(transcript) = self.transcript.take()
+        {
+            transcript.discard();
+        }
         if let Some(outputs) = &self.outputs {
             outputs.finish();
         }
@@ -79,12 +86,21 @@ fn open_now(request: &RunRequest, blobs: Option<&Path>, run_id: &str) -> Result<
             Some((place, folder))
         }
     };
-    if let Some(folder) = blobs {
-        let place = Place::find(folder, writable).map_err(|source| RunError::State {
-            folder: folder.to_owned(),
-            source,
-        })?;
-        exposed("blobs", &place, folder, writable)?;
+    #[cfg(feature = "openai")]
+    let requests = match &request.requests {
+        None => None,
+        Some(folder) => {
+            let unusable = |source| RunError::Requests {
+                folder: folder.clone(),
+                source,
+            };
+            let place = Place::find(folder, writable).map_err(unusable)?;
+            exposed("requests to the model", &place, folder, writable)?;
+            Some(super::dump::Dump::into(place.open().map_err(unusable)?.0))
+        }
+    };
+    if let (Some(folder), Some(workspace)) = (blobs, writable) {
+        check_store(folder, workspace)?;
     }
     let claim = match writable {
         None => None,
@@ -130,8 +146,33 @@ fn open_now(request: &RunRequest, blobs: Option<&Path>, run_id: &str) -> Result<
         claim,
         outputs,
         transcript,
+        #[cfg(feature = "openai")]
+        requests,
         past: past.flatten(),
     })
+}
+
+/// A store of files may not be in the hands of a guest that may write to the folder `workspace`: neither lie in it, nor hold it.
+///
+/// # Errors
+/// [`RunError::Exposed`]; [`RunError::State`] when a path cannot be looked at.
+pub fn check_store(folder: &Path, workspace: &Path) -> Result<(), RunError> {
+    let unseen = |source| RunError::State {
+        folder: folder.to_owned(),
+        source,
+    };
+    let workspace = real(workspace).map_err(unseen)?;
+    let place = Place::find(folder, Some(&workspace)).map_err(unseen)?;
+    exposed("blobs", &place, folder, Some(&workspace))?;
+    let holds = |folder: PathBuf| real(&folder).is_ok_and(|folder| workspace.starts_with(folder));
+    if holds(folder.join("blobs")) {
+        return Err(RunError::Exposed {
+            what: "blobs",
+            folder: folder.to_owned(),
+            workspace,
+        });
+    }
+    Ok(())
 }
 
 fn resumable(past: &Replay, request: &RunRequest) -> Result<(), RunError> {

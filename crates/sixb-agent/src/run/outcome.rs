@@ -33,7 +33,7 @@ pub struct Outcome {
     /// What a person should know.
     pub diagnostics: Vec<Diagnostic>,
     /// The transcript.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "path_text")]
     pub transcript: Option<PathBuf>,
     /// From the start to the collected outputs.
     #[serde(rename = "elapsedMs", serialize_with = "millis")]
@@ -66,6 +66,16 @@ impl Outcome {
     pub fn completed(&self) -> bool {
         self.status == RunStatus::Completed
     }
+}
+
+/// A guest names its files as it likes: what is no text is replaced, as in `path`.
+fn path_text<S: serde::Serializer>(
+    path: &Option<PathBuf>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    path.as_ref()
+        .map(|path| path.to_string_lossy())
+        .serialize(serializer)
 }
 
 fn millis<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -164,7 +174,11 @@ pub struct SavedFile {
     /// escaped.
     pub path: String,
     /// Where it is on the host; `None` without a folder for outputs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "path_text"
+    )]
     pub host_path: Option<PathBuf>,
     /// In bytes.
     pub size_bytes: u64,

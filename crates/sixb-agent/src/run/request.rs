@@ -53,6 +53,9 @@ pub struct RunRequest {
     /// The host folder of transcripts, `<transcripts>/<run id>/transcript.jsonl`. Without it none is kept. It may not lie
     /// in a workspace that the guest writes to.
     pub transcripts: Option<PathBuf>,
+    /// The host folder of requests to the model. It may not lie in a workspace that the guest writes to.
+    #[cfg(feature = "openai")]
+    pub requests: Option<PathBuf>,
     /// The host folder that records which run writes to which host folder. Default: [`state_folder`](crate::state_folder).
     /// Only runs in such a workspace need it.
     pub state: Option<PathBuf>,
@@ -80,6 +83,8 @@ impl RunRequest {
             sandbox: CreateOptions::default(),
             outputs: None,
             transcripts: None,
+            #[cfg(feature = "openai")]
+            requests: None,
             state: None,
             timeout: None,
             cancel: CancellationToken::new(),
@@ -184,6 +189,14 @@ impl RunRequest {
         self
     }
 
+    /// Writes each request to the model into this host folder, as `request-001.json` and so on: what an OpenAI-compatible
+    /// server would get, without the key. Images of files are in it.
+    #[cfg(feature = "openai")]
+    pub fn dump_requests(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.requests = Some(folder.into());
+        self
+    }
+
     /// Sets the host folder that records which run writes to which host folder.
     pub fn state(mut self, folder: impl Into<PathBuf>) -> Self {
         self.state = Some(folder.into());
@@ -220,6 +233,15 @@ pub enum RunError {
     InvalidTask {
         /// What is wrong.
         problem: String,
+    },
+    /// It was cancelled, or the project closed, while its files were taken in. Nothing is left of it.
+    #[error("the run was cancelled before it began")]
+    Cancelled,
+    /// Its time was over while its files were taken in. Nothing is left of it.
+    #[error("the run's time of {} ms was over before it began", .limit.as_millis())]
+    TimedOut {
+        /// The limit.
+        limit: Duration,
     },
     /// A file cannot be attached.
     #[error("attachment {name:?} {problem}")]
@@ -265,12 +287,20 @@ pub enum RunError {
         .workspace.display()
     )]
     Exposed {
-        /// `transcripts`, `blobs` or `records of open runs`.
+        /// `transcripts`, `requests to the model`, `blobs` or `records of open runs`.
         what: &'static str,
         /// Where they would be.
         folder: PathBuf,
         /// The workspace.
         workspace: PathBuf,
+    },
+    /// The folder of requests cannot be used.
+    #[error("folder of requests {}: {source}", .folder.display())]
+    Requests {
+        /// The folder.
+        folder: PathBuf,
+        /// The cause.
+        source: io::Error,
     },
     /// The folder of outputs cannot be used.
     #[error("output folder {}: {source}", .folder.display())]

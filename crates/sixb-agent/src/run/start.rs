@@ -84,10 +84,11 @@ impl Start {
         }
         feed.state_now(resumed);
         past.drop_partial_step();
-        feed.record(RecordBody::User {
+        let on = RecordBody::User {
             text: RESUMED.to_owned(),
             runtime: true,
-        });
+        };
+        feed.record_all(std::iter::once(on).chain(brought.records));
         let turn = history.len();
         let mut call_ids = ids(&history);
         call_ids.extend(past.call_ids);

@@ -49,11 +49,11 @@ struct Steps<'a> {
 pub(super) async fn run(engine: &Engine) -> (RunStatus, Said) {
     let start = &engine.start;
     let mut messages = start.messages.clone();
-    engine.lent.files.describe(&mut messages).await;
+    let seen = engine.lent.files.recall(&mut messages).await;
     let mut steps = Steps {
         run: engine,
         messages,
-        seen: None,
+        seen,
         call_ids: start.call_ids.clone(),
         trimmed: false,
         said: Said {
@@ -166,6 +166,10 @@ impl Steps<'_> {
 
     async fn ask(&self, request: ModelRequest, step: u32) -> Turn {
         let span = telemetry::chat_span(&self.run.model, step);
+        #[cfg(feature = "openai")]
+        if let Some(requests) = &self.run.requests {
+            requests.write(self.run.agent.model.clone(), &request).await;
+        }
         let (model, stop, feed) = (&*self.run.agent.model, &self.run.stop, &self.run.feed);
         let asked = step::ask(model, request, step, stop, feed).instrument(span.clone());
         let turn = asked.await;

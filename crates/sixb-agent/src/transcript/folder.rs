@@ -53,21 +53,23 @@ pub struct Thread {
     pub messages: Vec<Message>,
     /// Files that came of it, oldest first.
     pub files: Vec<PastFile>,
+    /// What could not be read of it, in words for people.
+    pub problems: Vec<String>,
 }
 
 impl From<Vec<Message>> for Thread {
     fn from(messages: Vec<Message>) -> Self {
         Self {
             messages,
-            files: Vec::new(),
+            ..Self::default()
         }
     }
 }
 
 /// What was said in a thread before the run `before` (or so far), and the files that came of it: the past of its next turn. Blocking.
 ///
-/// Of an interrupted or cancelled turn it has what there is. Transcripts that cannot be read are passed over: one broken
-/// file must not end a conversation.
+/// Of an interrupted or cancelled turn it has what there is. Transcripts that cannot be read are passed over, which
+/// [`Thread::problems`] tells: one broken file must not end a conversation.
 ///
 /// # Errors
 /// [`TranscriptError::Io`] when the folder cannot be read.
@@ -77,7 +79,7 @@ pub fn thread(
     before: Option<&str>,
 ) -> Result<Thread, TranscriptError> {
     let folder = folder.as_ref();
-    let mut turns = Vec::new();
+    let (mut thread, mut turns) = (Thread::default(), Vec::new());
     for run in runs(folder)?.iter().rev() {
         if before.is_some_and(|before| run.as_str() >= before) {
             continue;
@@ -86,14 +88,21 @@ pub fn thread(
             continue;
         }
         match Replay::read(folder, run) {
-            Ok(replay) => turns.push((replay.past_files(), replay.messages)),
-            Err(error) => tracing::debug!("passed over: {error}"),
+            Ok(replay) => {
+                let unread = replay.unread.iter();
+                let unread =
+                    unread.map(|problem| format!("a file of {run} is passed over: {problem}"));
+                thread.problems.extend(unread);
+                turns.push((replay.past_files(), replay.messages));
+            }
+            Err(error) => thread
+                .problems
+                .push(format!("a turn is passed over: {error}")),
         }
         if turns.len() == MAX_TURNS {
             break;
         }
     }
-    let mut thread = Thread::default();
     for (files, messages) in turns.into_iter().rev() {
         thread.files.extend(files);
         thread.messages.extend(messages);

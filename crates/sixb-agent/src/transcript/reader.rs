@@ -83,7 +83,11 @@ impl<R: BufRead> Reader<R> {
         // By way of a `Value`: a tagged enum read from text at once does not understand the numbers of serde_json's
         // feature `arbitrary_precision`.
         let value = serde_json::from_slice::<serde_json::Value>(&line);
-        match value.and_then(serde_json::from_value) {
+        let read = value.and_then(|value| match serde_json::from_value(value.clone()) {
+            Err(error) if is_of_file(&value) => unread(value, &error),
+            read => read,
+        });
+        match read {
             Ok(record) => Ok(Some(record)),
             Err(error) => Err(TranscriptError::Damaged {
                 path: self.path.clone(),
@@ -92,6 +96,21 @@ impl<R: BufRead> Reader<R> {
             }),
         }
     }
+}
+
+/// Whether a record tells of a file: the conversation is whole without it.
+fn is_of_file(value: &serde_json::Value) -> bool {
+    let kind = value.get("type").and_then(serde_json::Value::as_str);
+    matches!(kind, Some("run-file" | "file"))
+}
+
+fn unread(
+    mut value: serde_json::Value,
+    error: &serde_json::Error,
+) -> Result<Record, serde_json::Error> {
+    value["type"] = "unread".into();
+    value["problem"] = error.to_string().into();
+    serde_json::from_value(value)
 }
 
 impl<R: BufRead> Iterator for Reader<R> {

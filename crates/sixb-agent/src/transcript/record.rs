@@ -105,6 +105,12 @@ pub enum RecordBody {
         /// Which.
         file: SavedFile,
     },
+    /// A record of a file that this version cannot read: one of a newer version, or damaged. What else the transcript says
+    /// holds. Never written.
+    Unread {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Something a person should know.
     Diagnostic {
         /// What.

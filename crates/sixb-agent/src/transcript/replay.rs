@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, path::Path};
 
-use sixb_artifacts::RunFile;
+use sixb_artifacts::{Provenance, RunFile};
 use sixb_tools::{RunKind, ToolErrorKind};
 
 use super::{FILE_NAME, Reader, Record, RecordBody, TranscriptError};
@@ -48,6 +48,8 @@ pub struct Replay {
     pub run_files: Vec<RunFile>,
     /// The task's schema, where it has to give structured output.
     pub output_schema: Option<serde_json::Value>,
+    /// What is wrong with records of files that this version cannot read.
+    pub unread: Vec<String>,
     /// What was said: the user's task, the model's steps, the results of its calls.
     pub messages: Vec<Message>,
     /// Calls of the last step that have no result, because the process was killed. They stand in `messages`, where a
@@ -153,6 +155,7 @@ impl Replay {
             usage: Usage::default(),
             files: Vec::new(),
             run_files: Vec::new(),
+            unread: Vec::new(),
             output_schema: output_schema.clone(),
             messages: Vec::new(),
             interrupted: Vec::new(),
@@ -248,6 +251,7 @@ impl Replay {
                 }
                 _ => {}
             },
+            RecordBody::Unread { problem } => self.unread.push(problem),
             RecordBody::Diagnostic { .. } => {}
         }
     }
@@ -317,8 +321,11 @@ impl Replay {
             let same = |old: &PastFile| {
                 old.file.same_content(&file) && old.file.file_name() == file.file_name()
             };
-            if !files.iter().any(same) {
-                files.push(PastFile::new(file, provenance, &self.run_id));
+            match files.iter_mut().find(|old| same(old)) {
+                None => files.push(PastFile::new(file, provenance, &self.run_id)),
+                // What was looked at and then handed out was handed out.
+                Some(old) if old.provenance == Provenance::Viewed => old.provenance = provenance,
+                Some(_) => {}
             }
         }
         files

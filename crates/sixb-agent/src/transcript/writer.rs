@@ -117,6 +117,18 @@ impl Writer {
         Ok(())
     }
 
+    /// Removes the transcript of a run that does not begin, and its folder if nothing else is in it.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the transcript is a file of the host, made by this process a moment ago"
+    )]
+    pub(crate) fn discard(self) {
+        let _ = std::fs::remove_file(&self.path);
+        if let Some(folder) = self.path.parent() {
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+
     /// Makes all records survive a power loss. May take long: call it off the runtime's threads.
     pub(crate) fn sync(&self) -> Result<(), TranscriptError> {
         self.file

@@ -1,6 +1,8 @@
 //! Files that a run brings into its sandbox at the boot: from the store, before any tool runs.
 
 use serde_json::{Map, Value};
+use std::sync::Arc;
+
 use sixb_artifacts::store::BlobStore;
 use sixb_sandbox::{FileWrite, Result, Sandbox, SandboxPath};
 
@@ -11,15 +13,33 @@ use crate::files::{Placed, origin};
 const BATCH: u64 = 32 << 20;
 
 /// What to bring, and from where.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct PlacedFiles {
     pub(crate) blobs: BlobStore,
     pub(crate) files: Vec<Placed>,
+    /// Told of a file that cannot be brought.
+    pub(crate) lost: Arc<dyn Fn(String) + Send + Sync>,
 }
 
 impl PlacedFiles {
-    /// Writes `batch` and all of them, some at a time. A file that cannot be read is left out: the log says why, and the manifest does
-    /// not list it.
+    /// The folders that they lie in, which may be new in a workspace that was there before.
+    pub(super) fn folders(&self, root: &str) -> Vec<SandboxPath> {
+        let mut folders: Vec<SandboxPath> = Vec::new();
+        for placed in &self.files {
+            let path = SandboxPath::parse_guest(&placed.path, root).ok();
+            if let Some(folder) = path.and_then(|path| path.parent())
+                && !folders.contains(&folder)
+            {
+                folders.push(folder);
+            }
+        }
+        folders
+    }
+}
+
+impl PlacedFiles {
+    /// Writes `batch` and all of them, some at a time. A file that cannot be read is left out, which is told, and the manifest
+    /// does not list it.
     pub(super) async fn write(
         &self,
         sandbox: &dyn Sandbox,
@@ -33,7 +53,7 @@ impl PlacedFiles {
             let bytes = match self.blobs.read(&placed.file).await {
                 Ok(bytes) => bytes,
                 Err(error) => {
-                    tracing::warn!("{path} is not in the sandbox: {error}");
+                    (self.lost)(format!("{path} is not in the sandbox: {error}"));
                     continue;
                 }
             };

@@ -64,7 +64,7 @@ impl PreparedSandbox {
         };
         if plan.writes_files {
             if plan.cleans_up {
-                prepared.before = look(&*prepared.inner).await?;
+                prepared.before = look(&*prepared.inner, brought.folders(&root)).await?;
                 if let Some(claim) = claim {
                     claim
                         .note(&prepared.before.missing)
@@ -99,9 +99,9 @@ impl PreparedSandbox {
     }
 }
 
-async fn look(sandbox: &dyn Sandbox) -> Result<Before> {
+async fn look(sandbox: &dyn Sandbox, folders: Vec<SandboxPath>) -> Result<Before> {
     let mut before = Before::default();
-    for path in layout::made() {
+    for path in layout::made().chain(folders) {
         // Below a missing directory everything is missing: an empty workspace costs one call.
         let parent_missing = path
             .parent()

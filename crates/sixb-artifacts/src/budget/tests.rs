@@ -240,3 +240,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn calls_that_keep_the_same_content_at_the_same_time_share_its_room() {
+    let budget = Budget::new(BudgetLimits::new(10, 10));
+    let digest = Digest::of(b"0123456789");
+    let first = budget.reserve_content(&digest, 10).expect("room");
+    let second = budget.reserve_content(&digest, 10).expect("the same bytes");
+    assert!(
+        budget.reserve_content(&Digest::of(b"x"), 1).is_err(),
+        "other bytes"
+    );
+    drop(first);
+    assert_eq!(budget.used(), 10, "the other call holds them still");
+    second.commit(digest);
+    assert_eq!(budget.used(), 10);
+    let other = Budget::new(BudgetLimits::new(10, 10));
+    drop(other.reserve_content(&digest, 10).expect("room"));
+    assert_eq!(
+        (other.used(), other.is_charged(&digest)),
+        (0, false),
+        "given back"
+    );
+}

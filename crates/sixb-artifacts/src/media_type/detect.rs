@@ -4,7 +4,7 @@ use super::{MediaType, detected, svg};
 
 /// Tells the type of a file: what its bytes show, else what is declared, else what its name suggests, else text or bytes.
 ///
-/// 1. A signature of [`detected`] decides. A declaration that it contradicts is an error, with three exceptions: text that
+/// 1. A signature of [`detected`] decides (but text with a name of text may begin like a PDF). A declaration that it contradicts is an error, with three exceptions: text that
 ///    is declared as text may begin like a signature; a ZIP may be declared as a more special container; a TIFF as a
 ///    camera's raw format.
 /// 2. Without a signature the declaration counts, unless it claims a type that has one: an `image/png` that does not begin
@@ -34,7 +34,10 @@ pub fn detect(
     let declared = declared.filter(|declared| **declared != MediaType::OCTET_STREAM);
     match (detected(bytes), declared) {
         (Some(found), Some(declared)) => reconcile(bytes, found, declared),
-        (Some(found), None) => Ok(found),
+        (Some(found), None) => Ok(match is_prose(bytes, &found, file_name) {
+            true => undeclared(bytes, file_name),
+            false => found,
+        }),
         (None, Some(declared)) if has_signature(declared) => {
             let found = undeclared(bytes, None);
             Err(Contradiction {
@@ -57,6 +60,15 @@ fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes)
         .ok()
         .filter(|text| !text.contains('\0'))
+}
+
+/// Text about PDF that begins like one: it has a name of text, and nothing of a PDF behind its first line.
+fn is_prose(bytes: &[u8], found: &MediaType, file_name: Option<&str>) -> bool {
+    let by_name = file_name.and_then(MediaType::by_extension);
+    *found == MediaType::PDF
+        && by_name.is_some_and(|by_name| by_name.is_textual())
+        && is_text(bytes)
+        && crate::pdf::check(bytes).is_err()
 }
 
 /// A signature and a declaration: which counts, or that they cannot both be right.

@@ -34,12 +34,29 @@ impl BlobStore {
             source: Some(source),
         };
         make_private(folder).map_err(|error| failed(error.into()))?;
+        refuse_links(folder).map_err(|error| failed(error.into()))?;
         let store =
             LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(error.into()))?;
         let mut blobs = Self::new(Arc::new(store.with_fsync(true)));
         blobs.folder = Some(folder.to_owned());
         Ok(blobs)
     }
+}
+
+/// A link below the folder would lead the store elsewhere: somebody planted it.
+fn refuse_links(folder: &Path) -> io::Result<()> {
+    for part in ["blobs", "blobs/sha256", "blobs/sweeping"] {
+        let path = folder.join(part);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if !found.is_dir() => {
+                let text = format!("{} is a link or a file, and no folder", path.display());
+                return Err(io::Error::new(io::ErrorKind::NotADirectory, text));
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn make_private(folder: &Path) -> io::Result<()> {

@@ -15,9 +15,7 @@ use sixb_sandbox::{
 };
 
 use super::run::{Output, follow};
-use crate::{
-    blobs, cli::DemoArgs, config::Config, dump, factory, failure::Exit, interrupt, terminal,
-};
+use crate::{blobs, cli::DemoArgs, config::Config, factory, failure::Exit, interrupt, terminal};
 
 /// What the model says and calls, step by step.
 const SCRIPT: &str = include_str!("../../demo/script.json");
@@ -32,7 +30,6 @@ pub(super) async fn run(args: DemoArgs) -> Result<Exit> {
         "this turn is scripted: the model's part is played; sandbox, commands, files and tools are real",
     );
     let model: Arc<dyn Model> = Arc::new(ScriptedModel::from_json(SCRIPT)?.named("demo"));
-    let model = dump::requests(model, args.dump_requests.as_deref())?;
     let project = Sixb::builder("sixb-demo")
         .blobs(blobs::store(&args.blobs, &Config::default())?)
         .sandboxes(WithOrders(factory::local()))
@@ -45,6 +42,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Exit> {
     let output = Output {
         folder: args.out,
         transcripts: args.transcripts,
+        dump_requests: args.dump_requests,
         json: args.json,
         starting: "starting the sandbox".into(),
     };

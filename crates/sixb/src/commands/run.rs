@@ -44,18 +44,54 @@ pub(super) async fn run(args: RunArgs, config: &Config) -> Result<Exit> {
         Some(thread) => {
             check_thread(&thread)?;
             let folder = transcripts(args.output.transcripts.as_deref())?;
-            let history = transcript::thread(folder, &thread, None)?;
-            RunRequest::conversation(agent, args.task, thread, history)
+            let past = past(folder, &thread, None)?;
+            RunRequest::conversation(agent, args.task, thread, past)
         }
     };
     let request = attachments.into_iter().fold(request, RunRequest::attach);
     start(&project, request, args.output, sandbox, timeout).await
 }
 
+/// What was said in a thread before; what cannot be read of it is told.
+pub(super) fn past(
+    folder: PathBuf,
+    thread: &str,
+    before: Option<&str>,
+) -> Result<transcript::Thread> {
+    let past = transcript::thread(folder, thread, before)?;
+    for problem in &past.problems {
+        terminal::note(&terminal::plain(problem));
+    }
+    Ok(past)
+}
+
+/// All files of `--file` together, in bytes: 100 MiB.
+const MAX_ATTACHED: u64 = 100 << 20;
+
 /// The files of `--file`, under their own names.
 fn attachments(paths: &[PathBuf]) -> Result<Vec<Attachment>> {
+    let named = |path: &PathBuf, problem: String| {
+        let path = terminal::plain(&path.display().to_string());
+        usage(format!("--file {path}: {problem}"))
+    };
+    // Looked at before any is read: together they may be too much for the memory.
+    let mut total = 0;
+    for path in paths {
+        total += host::file_size(path).map_err(|error| {
+            named(
+                path,
+                format!("{error}; name a file that you can read, of at most 25 MiB"),
+            )
+        })?;
+        if total > MAX_ATTACHED {
+            let text = format!(
+                "makes {total} bytes with the files before it; the limit of all is {MAX_ATTACHED}: attach fewer"
+            );
+            return Err(named(path, text));
+        }
+    }
     let read = |path: &PathBuf| {
-        let wrong = |problem: String| usage(format!("--file {}: {problem}", path.display()));
+        let wrong = |problem| named(path, problem);
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name
             .ok_or_else(|| wrong("its name is no text that can be shown; rename it".to_owned()))?;
@@ -87,6 +123,7 @@ pub(super) async fn start(
     let output = Output {
         folder: output.out,
         transcripts: output.transcripts,
+        dump_requests: output.dump_requests,
         json: output.json,
         starting,
     };
@@ -120,6 +157,7 @@ pub(super) struct Output {
     pub(super) folder: PathBuf,
     /// Without it a folder below the state folder: no sandbox may write there.
     pub(super) transcripts: Option<PathBuf>,
+    pub(super) dump_requests: Option<PathBuf>,
     pub(super) json: bool,
     /// What failed when the sandbox does not start.
     pub(super) starting: String,
@@ -133,11 +171,17 @@ pub(super) async fn follow(
     cancel: &CancellationToken,
 ) -> Result<Exit> {
     let transcripts = transcripts(output.transcripts.as_deref())?;
-    let request = request
+    let mut request = request
         .outputs(&output.folder)
         .transcripts(&transcripts)
         .cancel(cancel.clone());
-    let run = project.run(request).await.map_err(not_started)?;
+    if let Some(folder) = output.dump_requests {
+        request = request.dump_requests(folder);
+    }
+    let run = match project.run(request).await {
+        Err(RunError::Cancelled) => return Ok(Exit::CANCELLED),
+        run => run.map_err(not_started)?,
+    };
     let shown = show(run, output.json, &transcripts).await;
     if shown.is_err() {
         cancel.cancel();
@@ -180,6 +224,10 @@ fn not_started(error: RunError) -> anyhow::Error {
         RunError::Exposed { what, .. } if *what == "transcripts" => {
             "name a folder outside of it with --transcripts DIR, or forbid changes with --workspace DIR:ro"
         }
+        RunError::Requests { .. } => "name a folder that you can write to with --dump-requests DIR",
+        RunError::Exposed { what, .. } if what.starts_with("requests") => {
+            "name a folder outside of it with --dump-requests DIR, or forbid changes with --workspace DIR:ro"
+        }
         RunError::Exposed { what, .. } if *what == "blobs" => {
             "name a store outside of it with --blobs URL, or forbid changes with --workspace DIR:ro"
         }
@@ -187,7 +235,7 @@ fn not_started(error: RunError) -> anyhow::Error {
             "set XDG_STATE_HOME to a folder that you can write to and no sandbox can"
         }
         RunError::Attachment { name, problem } => {
-            return usage(format!("--file {name}: {problem}"));
+            return usage(format!("--file {name:?}: {problem}"));
         }
         _ => return error.into(),
     };

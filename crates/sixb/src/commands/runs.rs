@@ -11,7 +11,7 @@ use sixb_agent::{
 };
 use sixb_artifacts::{FileRef, Provenance};
 
-use super::run::{start, transcripts};
+use super::run::{past as past_of, start, transcripts};
 use crate::{
     agents,
     cli::{RunsCommand, RunsListArgs, RunsResumeArgs, RunsShowArgs},
@@ -183,7 +183,7 @@ async fn resume(args: RunsResumeArgs, config: &Config) -> Result<Exit> {
     let (project, _) = agents::project(config, agent, &args.model, &args.blobs, sandbox.provider)?;
     let mut request = RunRequest::resume(&past, &folder);
     if let Some(thread) = &past.thread_id {
-        request = request.past(transcript::thread(&folder, thread, Some(&id))?);
+        request = request.past(past_of(folder.clone(), thread, Some(&id))?);
     }
     start(&project, request, args.output, sandbox, timeout).await
 }

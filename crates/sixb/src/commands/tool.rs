@@ -38,6 +38,7 @@ pub(super) async fn run(args: ToolArgs, config: &Config) -> Result<Exit> {
     }
     let choice = args.sandbox.resolve(config)?;
     let blobs = blobs::store(&args.blobs, config)?;
+    blobs::check(&blobs, &choice.options)?;
     let cancel = interrupt::watch()?;
     let input = match args.input.as_deref() {
         Some("-") => read_input().await?,

@@ -107,6 +107,10 @@ fn files_go_to_the_store_that_is_named() {
         ),
         (&["--blobs", &url, "--workspace", "."], "would lie in"),
         (&["--file", "none.csv"], "--file none.csv"),
+        (
+            &["--dump-requests", "./d", "--workspace", "."],
+            "--dump-requests DIR",
+        ),
         (&["--file", "."], "--file ."),
     ] {
         let ended = place.sixb(&[&["run", "--script", "one.json", "x"], args].concat());
@@ -134,6 +138,20 @@ fn a_tool_call_alone_views_a_file() {
     assert_eq!(
         (&file["fileName"], &file["mediaType"], &file["sizeBytes"]),
         (&json!("a.csv"), &json!("text/csv"), &json!(4))
+    );
+    let inside = place.sixb(&[
+        "tool",
+        "--workspace",
+        "data",
+        "--blobs",
+        &format!("file://{}/data/b", place.work().display()),
+        "view_file",
+        r#"{"path":"a.csv"}"#,
+    ]);
+    assert_eq!(
+        inside.code,
+        Some(2),
+        "the sandbox could lead it elsewhere: {inside:?}"
     );
     let missing = view("b.csv");
     assert_eq!(missing.code, Some(1));
