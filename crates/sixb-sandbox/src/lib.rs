@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod background;
 mod capabilities;
 pub mod capture;
 mod command;
@@ -18,6 +19,7 @@ mod path;
 mod sandbox;
 pub mod spool;
 
+pub use background::BackgroundProcesses;
 pub use capabilities::{Capabilities, Enforcer, Isolation, LimitSupport, NetworkEnforcement};
 pub use command::{
     BackgroundId, Chunk, Command, CommandOutput, OutputLimits, OutputStream, Program, Stdin,

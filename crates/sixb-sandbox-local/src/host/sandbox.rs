@@ -1,10 +1,10 @@
 //! One local sandbox, as its owner sees it.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -13,11 +13,11 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use sixb_sandbox::{
-    BackgroundId, ByteRange, CancellationToken, Capabilities, Command, CommandOutput, DirEntry,
-    FileSource, FileStat, FileWrite, LinePosition, ListOptions, OutputId, Result, Sandbox,
-    SandboxError, SandboxPath, SandboxStatus, SeekLine, Snapshot, SnapshotOptions, spool::Spool,
+    BackgroundId, BackgroundProcesses, ByteRange, CancellationToken, Capabilities, Command,
+    CommandOutput, DirEntry, FileSource, FileStat, FileWrite, LinePosition, ListOptions, OutputId,
+    Result, Sandbox, SandboxError, SandboxPath, SandboxStatus, SeekLine, Snapshot, SnapshotOptions,
+    spool::Spool,
 };
-use tokio::sync::{oneshot, watch};
 
 use super::{
     cgroup::Cgroup,
@@ -30,8 +30,6 @@ use crate::{files::Files, relay::Relay};
 
 /// Every sandbox and every folder in the state directory is named so.
 pub(super) const ID_PREFIX: &str = "sixb-local-";
-/// Background processes that may be begun in one sandbox.
-const MAX_BACKGROUND: usize = 64;
 
 /// The environment of a sandbox. Its values may be secrets: `Debug` shows the names.
 pub(super) struct Env(pub(super) BTreeMap<String, String>);
@@ -100,33 +98,19 @@ impl Drop for Inner {
     }
 }
 
-type Ended = Option<Result<CommandOutput>>;
-
 /// A sandbox of Linux namespaces. Made by [`LocalSandboxFactory`](crate::LocalSandboxFactory).
 #[derive(Debug)]
 pub(super) struct LocalSandbox {
     inner: Arc<Inner>,
-    background: Mutex<HashMap<BackgroundId, Background>>,
-}
-
-#[derive(Debug)]
-struct Background {
-    ended: watch::Receiver<Ended>,
-    kill: CancellationToken,
+    background: BackgroundProcesses,
 }
 
 impl LocalSandbox {
     pub(super) fn new(inner: Inner) -> Self {
         Self {
             inner: Arc::new(inner),
-            background: Mutex::default(),
+            background: BackgroundProcesses::default(),
         }
-    }
-
-    fn background(&self) -> MutexGuard<'_, HashMap<BackgroundId, Background>> {
-        self.background
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lost(&self, id: &BackgroundId) -> SandboxError {
@@ -213,98 +197,29 @@ impl Sandbox for LocalSandbox {
         run::run(&self.inner, command, Some(deadline), None).await
     }
 
-    async fn start(&self, mut command: Command) -> Result<BackgroundId> {
+    async fn start(&self, command: Command) -> Result<BackgroundId> {
         self.inner.check_running()?;
-        let name = command.output_id.take();
-        let name = name.unwrap_or_else(|| OutputId::for_call(&format!("bg-{}", ulid::Ulid::new())));
-        let id = BackgroundId(name.clone());
-        command.output_id = Some(name);
-        // The log is to be readable from its first byte on.
-        command.limits.spool_after = 0;
-        let (started, is_started) = oneshot::channel();
-        let (end, mut ended) = watch::channel(None);
-        let kill = command.cancel.child_token();
-        command.cancel = kill.clone();
-        {
-            let mut background = self.background();
-            if background.contains_key(&id) {
-                return Err(SandboxError::InvalidInput {
-                    field: "output_id",
-                    value: id.to_string(),
-                    reason: "names another background process of this sandbox: choose a new one"
-                        .into(),
-                });
-            }
-            if background.len() >= MAX_BACKGROUND {
-                return Err(SandboxError::LimitExceeded {
-                    what: "background processes begun in one sandbox".into(),
-                    limit: MAX_BACKGROUND as u64,
-                    actual: None,
-                });
-            }
-            background.insert(
-                id.clone(),
-                Background {
-                    ended: ended.clone(),
-                    kill,
-                },
-            );
-        }
+        let name = || OutputId::for_call(&format!("bg-{}", ulid::Ulid::new()));
         let inner = self.inner.clone();
-        tokio::spawn(async move {
+        let run = |command: Command, started| async move {
             let deadline = command.timeout;
-            let output = run::run(&inner, command, deadline, Some(started)).await;
-            end.send_replace(Some(output));
-        });
-        // Whichever comes first: it runs, or it never will.
-        if is_started.await.is_err() {
-            let failed = ended
-                .wait_for(Option::is_some)
-                .await
-                .ok()
-                .and_then(|output| output.clone());
-            if let Some(Err(error)) = failed {
-                self.background().remove(&id);
-                return Err(error);
-            }
-        }
-        Ok(id)
+            run::run(&inner, command, deadline, Some(started)).await
+        };
+        self.background.start(command, name, run).await
     }
 
     async fn wait(&self, id: &BackgroundId, cancel: &CancellationToken) -> Result<CommandOutput> {
-        let ended = self
-            .background()
-            .get(id)
-            .map(|background| background.ended.clone());
         if self.inner.check_running().is_err() {
             return Err(self.lost(id));
         }
-        let mut ended = ended.ok_or_else(|| SandboxError::NotFound {
-            what: "background process",
-            name: id.to_string(),
-        })?;
-        tokio::select! {
-            biased;
-            () = self.inner.link.gone().cancelled() => Err(self.lost(id)),
-            output = ended.wait_for(Option::is_some) => match output.ok().and_then(|output| output.clone()) {
-                Some(output) => output,
-                None => Err(self.lost(id)),
-            },
-            () = cancel.cancelled() => Err(SandboxError::Cancelled { op: "waiting for a background process" }),
-        }
+        let gone = self.inner.link.gone();
+        let lost = || self.lost(id);
+        self.background.wait(id, cancel, gone, lost).await
     }
 
     async fn kill(&self, id: &BackgroundId) -> Result<()> {
         self.inner.check_running()?;
-        let kill = self
-            .background()
-            .get(id)
-            .map(|background| background.kill.clone());
-        kill.map(|kill| kill.cancel())
-            .ok_or_else(|| SandboxError::NotFound {
-                what: "background process",
-                name: id.to_string(),
-            })
+        self.background.kill(id)
     }
 
     async fn write_files(&self, files: Vec<FileWrite>) -> Result<()> {
