@@ -128,6 +128,11 @@ impl Config {
             let key = keys::at(table.get_ref(), offset).unwrap_or_default();
             let message = error.message().replace('\n', "; ");
             let remedy = remedy(&key, &message);
+            // Such a message quotes the value, which here may be a key that stands in the wrong place.
+            let message = match message.starts_with("invalid type") && !keys::may_be_quoted(&key) {
+                true => "the value has the wrong type".to_owned(),
+                false => message,
+            };
             anyhow!("{}: {key}: {message}{remedy}", line(offset))
         })
     }
@@ -322,6 +327,23 @@ mod tests {
                 "{error}"
             );
         }
+        for (text, line) in [
+            ("[connectors]\nexa = \"sk-planted-000\"", "2: "),
+            ("connectors = \"sk-planted-000\"", "1: "),
+            ("connectors = [\"sk-planted-000\"]", "1: "),
+            ("tools = \"sk-planted-000\"", "1: "),
+            ("[tools]\nweb_search = \"sk-planted-000\"", "2: "),
+            ("[tools.web_search]\nstrict = \"sk-planted-000\"", "2: "),
+            ("[connectors.exa]\n\"sk-planted-000\" = 1", "2: "),
+            ("[connectors.exa]\n\"api_key=sk-planted-000\" = 1", "2: "),
+            ("[connectors]\n\"sk-planted-000\" = { a = 1 }", "2: "),
+            ("[connectors.sk-planted-000]", "1: "),
+        ] {
+            check(text, &[line]);
+            let error = format!("{:?}", Config::parse(text).expect_err(text));
+            assert!(!error.contains("planted"), "{error}");
+        }
+        check("connectors = \"x\"", &["write it as a table: [connectors]"]);
         let unquoted =
             Config::parse("[connectors.exa]\napi_key = sk-planted-000").expect_err("TOML");
         assert!(!format!("{unquoted:?}").contains("planted"), "{unquoted:?}");
