@@ -71,6 +71,15 @@ pub fn domain_policy(bytes: &[u8]) {
             assert!(was || !is, "{spelled} slips into {rule}");
         }
     }
+    // What a server takes for the end of the path hides no denial: the URL that ends there is covered no more than this one.
+    for shorter in ended(&url) {
+        for rule in &rules {
+            let denied = policy(None, std::slice::from_ref(rule));
+            if denied.check(&shorter) == Err(Refusal::Denied) {
+                assert!(!may(&denied), "{url} dodges {rule} as {shorter}");
+            }
+        }
+    }
     if url.is_internal() {
         assert!(
             !may(&policy(None, &[])),
@@ -94,5 +103,15 @@ fn respelled(url: &WebUrl) -> impl Iterator<Item = WebUrl> {
     letters.take(MAX_RESPELLED).filter_map(|at| {
         let (before, after) = (&text[..at], &text[at + 1..]);
         WebUrl::parse(&format!("{before}%{:02X}{after}", text.as_bytes()[at])).ok()
+    })
+}
+
+/// The URL up to the first encoded `?` and up to the first encoded `#` of its path.
+fn ended(url: &WebUrl) -> impl Iterator<Item = WebUrl> {
+    let text = url.as_str();
+    let path = &text[..text.find('?').unwrap_or(text.len())];
+    ["%3f", "%3F", "%23"].into_iter().filter_map(move |end| {
+        let (before, _) = path.split_once(end)?;
+        WebUrl::parse(before).ok()
     })
 }
