@@ -37,6 +37,11 @@ async fn statuses_of_pages_are_errors_by_kind() {
         assert_eq!(error.kind(), kind, "{tag}: {error}");
         assert!(!error.operator_text().contains("Ignore"), "{error:?}");
     }
+    let nameless = json!({"status": "error", "error": {"tag": "CRAWL_NOT_FOUND"}});
+    let server = Server::json(json!({"results": [], "statuses": [nameless]})).await;
+    let error = fetched(&server, WebFetchOptions::default(), "https://a.test").await;
+    let error = error.expect_err("one URL was asked for, so it is this one's");
+    assert_eq!(error.kind(), ToolErrorKind::NotFound, "{error}");
 }
 
 #[tokio::test]
