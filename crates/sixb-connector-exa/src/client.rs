@@ -106,6 +106,11 @@ impl Exa {
         })))
     }
 
+    /// Whether its server is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        is_loopback(&self.0.search)
+    }
+
     /// Asks `POST /search`: pages that fit a query, and what of their contents the request names.
     ///
     /// # Errors
@@ -202,6 +207,9 @@ mod tests {
             match (Exa::new(options), expect) {
                 (Ok(exa), Ok(expect)) => {
                     assert_eq!(exa.0.search.as_str(), expect);
+                    let here = ["127.", "[::1]", "localhost"];
+                    let here = here.iter().any(|host| text.contains(host));
+                    assert_eq!(exa.is_loopback(), here, "{text}");
                     let debug = format!("{exa:?}");
                     assert!(
                         !debug.contains("planted") && !debug.contains("/v1"),

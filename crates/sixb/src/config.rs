@@ -176,7 +176,7 @@ fn remedy(key: &str, message: &str) -> String {
         "max_calls" => "20",
         "max_cost_dollars" => "0.25",
         "strict" => "true",
-        "base_url" => "\"https://api.exa.ai\"",
+        "base_url" => "\"http://127.0.0.1:8080\"",
         "search_type" => "\"auto\"",
         "category" => "\"news\"",
         "user_location" => "\"DE\"",
