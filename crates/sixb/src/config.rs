@@ -338,6 +338,7 @@ mod tests {
             ("[connectors.exa]\n\"api_key=sk-planted-000\" = 1", "2: "),
             ("[connectors]\n\"sk-planted-000\" = { a = 1 }", "2: "),
             ("[connectors.sk-planted-000]", "1: "),
+            ("[tools]\nsk-planted-000 = 1", "2: "),
         ] {
             check(text, &[line]);
             let error = format!("{:?}", Config::parse(text).expect_err(text));

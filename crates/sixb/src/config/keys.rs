@@ -102,7 +102,9 @@ impl Unknown {
         let known_tables = known_tables.trim_end_matches('.');
         // A slip of the pen may be shown. Anything longer may be a key that stands left of the `=`.
         let slip = likely.is_some_and(|likely| self.key.len() <= likely.len() + 2);
-        if known_tables.split('.').next() == Some("connectors") && !slip {
+        let near_keys =
+            known_tables == "tools" || known_tables.split('.').next() == Some("connectors");
+        if near_keys && !slip {
             return format!("{known_tables}: unknown key; {remedy}");
         }
         format!("{}: unknown key `{}`; {remedy}", self.path, self.key)
