@@ -106,6 +106,11 @@ impl Exa {
         })))
     }
 
+    /// Whether its server is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        is_loopback(&self.0.search)
+    }
+
     /// Asks `POST /search`: pages that fit a query, and what of their contents the request names.
     ///
     /// # Errors
@@ -123,14 +128,19 @@ impl Exa {
     pub async fn contents(&self, request: &ContentsRequest) -> Result<ContentsResponse, ExaError> {
         request.check()?;
         let answer = self.0.http.post(&self.0.contents, request).await?;
-        ContentsResponse::read(answer)
+        let only = match &request.urls[..] {
+            [only] => Some(only.as_str()),
+            _ => None,
+        };
+        ContentsResponse::read(answer, only)
     }
 }
 
 impl fmt::Debug for Exa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Exa")
-            .field("search", &self.0.search.as_str())
+            // Without the path: gateways put secrets there too.
+            .field("origin", &self.0.search.origin().ascii_serialization())
             .finish_non_exhaustive()
     }
 }
@@ -178,6 +188,10 @@ mod tests {
         for (text, expect) in [
             ("https://api.exa.ai", Ok("https://api.exa.ai/search")),
             ("https://a.test/v1/", Ok("https://a.test/v1/search")),
+            (
+                "https://a.test/sk-planted",
+                Ok("https://a.test/sk-planted/search"),
+            ),
             ("http://127.0.0.1:9", Ok("http://127.0.0.1:9/search")),
             ("http://[::1]:9/x", Ok("http://[::1]:9/x/search")),
             ("http://localhost:9", Ok("http://localhost:9/search")),
@@ -193,7 +207,14 @@ mod tests {
             match (Exa::new(options), expect) {
                 (Ok(exa), Ok(expect)) => {
                     assert_eq!(exa.0.search.as_str(), expect);
-                    assert!(!format!("{exa:?}").contains("planted"));
+                    let here = ["127.", "[::1]", "localhost"];
+                    let here = here.iter().any(|host| text.contains(host));
+                    assert_eq!(exa.is_loopback(), here, "{text}");
+                    let debug = format!("{exa:?}");
+                    assert!(
+                        !debug.contains("planted") && !debug.contains("/v1"),
+                        "{debug}"
+                    );
                 }
                 (Err(error), Err(expect)) => {
                     let text = format!("{error} {error:?}");

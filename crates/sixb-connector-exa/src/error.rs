@@ -87,6 +87,21 @@ impl ExaError {
         self.api().map(|error| error.status)
     }
 
+    /// Whether it is certain that no request reached Exa.
+    #[cfg(feature = "agent-tools")]
+    pub(crate) fn is_before_sending(&self) -> bool {
+        match self {
+            Self::BaseUrl { .. }
+            | Self::Client { .. }
+            | Self::Request { .. }
+            | Self::Key { .. } => true,
+            Self::Connection { source } => source
+                .downcast_ref::<reqwest::Error>()
+                .is_some_and(reqwest::Error::is_connect),
+            _ => false,
+        }
+    }
+
     /// What Exa itself told.
     pub fn api(&self) -> Option<&ApiError> {
         match self {

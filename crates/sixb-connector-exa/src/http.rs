@@ -15,6 +15,9 @@ use crate::{ApiError, ApiKey, ExaError, MAX_BODY_BYTES, redact};
 
 /// The body of an error.
 const MAX_ERROR_BYTES: usize = 64 << 10;
+/// Most parts of an answer. Each takes a hundred times the memory that its text does, so bytes alone are no bound; a large
+/// answer of Exa has some thousands.
+const MAX_PARTS: usize = 200_000;
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an idle connection is kept: shorter than servers do, for a request on one that was just closed would fail, and is
@@ -81,6 +84,8 @@ impl Http {
             problem: error.problem,
             source: error.source,
         })?;
+        // Files of keys end with a line end. What is sent is what is looked for in the answer.
+        let key = SecretString::from(key.expose_secret().trim().to_owned());
         let request = self
             .client
             .post(url.clone())
@@ -102,6 +107,11 @@ impl Http {
                 limit: MAX_BODY_BYTES,
             });
         };
+        if parts(&body) > MAX_PARTS {
+            return Err(ExaError::Malformed {
+                problem: "has too many parts",
+            });
+        }
         // What the parser says may quote the text, so it is not passed on.
         let mut answer: Value = serde_json::from_slice(&body).map_err(|_| ExaError::Malformed {
             problem: "is no JSON",
@@ -117,7 +127,7 @@ fn header(key: &SecretString) -> Result<HeaderValue, ExaError> {
         source: None,
     };
     let text = key.expose_secret();
-    if text.trim().is_empty() {
+    if text.is_empty() {
         return Err(wrong("it is empty"));
     }
     let mut value = HeaderValue::try_from(text)
@@ -136,6 +146,21 @@ async fn read(mut response: Response, most: usize) -> Result<Option<Vec<u8>>, Ex
         body.extend_from_slice(&piece);
     }
     Ok(Some(body))
+}
+
+/// How many parts a JSON text has at most: what stands between the punctuation outside of strings.
+fn parts(json: &[u8]) -> usize {
+    let (mut parts, mut in_string, mut escaped) = (1, false, false);
+    for byte in json {
+        match (in_string, byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => in_string = !in_string,
+            (false, b',' | b':' | b'{' | b'[') => parts += 1,
+            _ => {}
+        }
+    }
+    parts
 }
 
 /// The causes of such an error know addresses, but no header.
@@ -174,4 +199,23 @@ async fn told(response: Response, key: &SecretString) -> ExaError {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("retry-after")?.to_str().ok()?;
     text.trim().parse().ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn punctuation_inside_of_strings_is_no_part() {
+        for (json, expect) in [
+            ("", 1),
+            ("7", 1),
+            ("[1, 2]", 3),
+            (r#"{"a": {"b,:[{": 1}}"#, 5),
+            (r#"["\",,,\\", ","]"#, 3),
+            (r#"["\\\", [{"#, 2),
+        ] {
+            assert_eq!(parts(json.as_bytes()), expect, "{json}");
+        }
+    }
 }

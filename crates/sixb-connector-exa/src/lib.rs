@@ -11,6 +11,7 @@ pub mod request;
 pub mod response;
 #[cfg(feature = "agent-tools")]
 pub mod tools;
+mod unseen;
 
 /// What the fuzz target in `fuzz/` calls; the same function runs on stable as a property test.
 #[cfg(fuzzing)]

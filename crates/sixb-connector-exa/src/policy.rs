@@ -9,12 +9,12 @@
 //! - With a scheme, an allowed origin may be read by that scheme only; a denied one by none.
 //!
 //! **Denials win.** A path may be written in many ways that some server takes for the same: percent-encoded, encoded twice,
-//! with an encoded slash, a backslash, doubled slashes, `;parameters`. All its readings are compared: a URL is denied when
+//! with an encoded slash, `?` or `#`, a backslash, doubled slashes, `;parameters`. All its readings are compared: a URL is denied when
 //! *any* of them is denied, in whatever case, and allowed when *all* of them are allowed. What nobody can foresee (control
 //! characters, overlong UTF-8, `%uXXXX`) is refused.
 //!
 //! **Internal places** are refused unless an allowed rule names them: IP addresses in any notation, names of one label, and
-//! names such as `*.internal`, `*.local`, `*.localhost`.
+//! names such as `*.internal`, `*.local`, `*.localhost`, `*.svc`.
 //!
 //! A name that resolves to an internal address is no affair of these rules: they resolve nothing.
 
@@ -25,14 +25,15 @@ mod path;
 mod rule;
 mod url;
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 pub use self::{
     rule::{DomainRule, InvalidRule},
     url::{InvalidUrl, MAX_URL_CHARACTERS, WebUrl},
 };
 
-/// Most rules that are passed on to a provider as its own filters; the rules themselves are checked here anyway.
+/// Most rules that are passed on to a provider as its own filters. The rules themselves are checked here anyway, so where
+/// there are more, none of the allowed ones is passed on: some would hide what the others allow.
 const MAX_FILTERS: usize = 1_000;
 
 /// Which URLs may be read. [`Default`] allows every public host.
@@ -135,15 +136,22 @@ impl DomainPolicy {
         &self.denied
     }
 
-    /// The allowed rules as a provider's filter, `host`, `*.host` or `host/path`; never stricter than the rules.
+    /// The allowed rules as a provider's filter, `host`, `*.host` or `host/path`; never stricter than the rules, apart from
+    /// internal places, which no provider knows. Empty where there are more than 1 000.
     pub fn include_filters(&self) -> Vec<String> {
-        filters(self.allowed.iter().flatten(), DomainRule::include_filter)
+        let filters = filters(self.allowed.iter().flatten(), DomainRule::include_filter);
+        match filters.len() > MAX_FILTERS {
+            true => Vec::new(),
+            false => filters,
+        }
     }
 
     /// The denied rules as a provider's filter; a rule that such a filter cannot say is left out. They are not needed beside
     /// [`include_filters`](Self::include_filters).
     pub fn exclude_filters(&self) -> Vec<String> {
-        filters(self.denied.iter(), DomainRule::exclude_filter)
+        let mut filters = filters(self.denied.iter(), DomainRule::exclude_filter);
+        filters.truncate(MAX_FILTERS);
+        filters
     }
 }
 
@@ -156,13 +164,9 @@ fn filters<'a>(
     rules: impl Iterator<Item = &'a DomainRule>,
     filter: impl Fn(&DomainRule) -> Option<String>,
 ) -> Vec<String> {
-    let mut filters: Vec<String> = Vec::new();
-    for filter in rules.filter_map(filter) {
-        if !filters.contains(&filter) && filters.len() < MAX_FILTERS {
-            filters.push(filter);
-        }
-    }
-    filters
+    let mut seen = HashSet::new();
+    let filters = rules.filter_map(filter);
+    filters.filter(|text| seen.insert(text.clone())).collect()
 }
 
 impl fmt::Display for Refusal {

@@ -18,7 +18,7 @@ pub struct SearchResponse {
     pub results: Vec<SearchResult>,
     /// Results that are no objects or have no URL, as they came.
     pub malformed: Vec<Value>,
-    /// How was searched: `searchType` or `resolvedSearchType`.
+    /// How was searched: `resolvedSearchType`, else `searchType`.
     pub search_type: Option<String>,
     /// All contents as one text, if asked for.
     pub context: Option<String>,
@@ -74,7 +74,7 @@ pub struct SearchResult {
     pub text: Option<String>,
     /// Passages of it.
     pub highlights: Vec<String>,
-    /// How well each passage fits.
+    /// How well each passage fits. Empty where some of the passages made no sense.
     pub highlight_scores: Vec<f64>,
     /// A summary of it.
     pub summary: Option<String>,
@@ -132,18 +132,20 @@ impl SearchResult {
     /// The best text there is: text, else passages, else the summary. A field that was not asked for never comes, so a
     /// result may have none.
     pub fn best_text(&self) -> Option<(TextSource, String)> {
-        let there = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-        let passages: Vec<&str> = self
-            .highlights
-            .iter()
-            .map(|passage| passage.trim())
-            .filter(|passage| !passage.is_empty())
-            .collect();
-        let passages = (!passages.is_empty()).then(|| passages.join("\n\n"));
-        there(&self.text)
-            .map(|text| (TextSource::Text, text))
-            .or(passages.map(|text| (TextSource::Highlights, text)))
-            .or(there(&self.summary).map(|text| (TextSource::Summary, text)))
+        self.texts().next()
+    }
+
+    /// All its texts, best first.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (TextSource, String)> {
+        let there = |text: &Option<String>| text.clone().unwrap_or_default();
+        let passages = self.highlights.iter().map(|passage| passage.trim());
+        let passages: Vec<&str> = passages.filter(|passage| !passage.is_empty()).collect();
+        let all = [
+            (TextSource::Text, there(&self.text)),
+            (TextSource::Highlights, passages.join("\n\n")),
+            (TextSource::Summary, there(&self.summary)),
+        ];
+        all.into_iter().filter(|(_, text)| !text.trim().is_empty())
     }
 
     /// `Err` gives back what is no page.
@@ -160,8 +162,16 @@ impl SearchResult {
         if !rest.is_empty() {
             fields.0.insert("subpages".into(), Value::Array(rest));
         }
+        let highlights = fields.texts("highlights");
+        // The scores go with the passages one by one: without one of those, they say nothing.
+        let highlight_scores = match fields.0.contains_key("highlights") {
+            true => Vec::new(),
+            false => fields.numbers("highlightScores"),
+        };
         Ok(Self {
             url,
+            highlights,
+            highlight_scores,
             id: fields.text("id"),
             title: fields.text("title"),
             published_date: fields.text("publishedDate"),
@@ -170,8 +180,6 @@ impl SearchResult {
             image: fields.text("image"),
             favicon: fields.text("favicon"),
             text: fields.text("text"),
-            highlights: fields.texts("highlights"),
-            highlight_scores: fields.numbers("highlightScores"),
             summary: fields.text("summary"),
             subpages,
             extras: fields.object("extras"),
@@ -254,12 +262,12 @@ impl SearchResponse {
             });
         }
         let (results, malformed) = pages(fields.list("results"));
-        let search_type = fields.text("searchType");
+        let resolved = fields.text("resolvedSearchType");
         Ok(Self {
             results,
             malformed,
             request_id: fields.text("requestId"),
-            search_type: fields.text("resolvedSearchType").or(search_type),
+            search_type: resolved.or_else(|| fields.text("searchType")),
             context: fields.text("context"),
             output: fields.0.remove("output").filter(|value| !value.is_null()),
             cost_dollars: CostDollars::take(&mut fields),
@@ -269,7 +277,8 @@ impl SearchResponse {
 }
 
 impl ContentsResponse {
-    pub(crate) fn read(answer: Value) -> Result<Self, ExaError> {
+    /// `only` is the URL that was asked for, where it was a single one: a status that names none can mean no other.
+    pub(crate) fn read(answer: Value, only: Option<&str>) -> Result<Self, ExaError> {
         let mut fields = Fields::answer(answer)?;
         if !matches!(
             fields.0.get("results"),
@@ -280,8 +289,13 @@ impl ContentsResponse {
             });
         }
         let (results, malformed) = pages(fields.list("results"));
-        let (statuses, broken): (Vec<_>, Vec<_>) = fields
-            .list("statuses")
+        let mut statuses = fields.list("statuses");
+        if let (Some(url), [Value::Object(status)]) = (only, &mut statuses[..])
+            && status.get("id").is_none_or(Value::is_null)
+        {
+            status.insert("id".into(), url.into());
+        }
+        let (statuses, broken): (Vec<_>, Vec<_>) = statuses
             .into_iter()
             .partition(|status| status["id"].is_string());
         if !broken.is_empty() {

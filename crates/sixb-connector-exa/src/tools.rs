@@ -92,6 +92,12 @@ async fn ask<T>(
             Ok(answer) => answer.map_err(refusals::of),
         },
     }
+    .inspect_err(|error| {
+        // The model is told less than what an operator needs to mend it. The key is in none of the two.
+        if error.kind() != ToolErrorKind::Cancelled {
+            tracing::warn!(error = error.operator_text(), "a web tool got no answer");
+        }
+    })
 }
 
 /// What every description of such a tool ends with.

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Result;
 use sixb_agent::{Agent, Model, OpenAiModel, ScriptedModel, Sixb};
-use sixb_tools::{Tool, sandbox_tools};
+use sixb_tools::{Tool, ToolRegistry, sandbox_tools};
 
 use crate::{
     blobs,
@@ -68,6 +68,22 @@ pub(crate) fn project(
         .build()
         .map_err(|error| usage(config.key(&error.to_string())))?;
     Ok((project, id))
+}
+
+/// Builds the tools of all agents, as a run of each would, and the web tools that no agent names yet.
+pub(crate) fn check_tools(config: &Config) -> Result<()> {
+    for name in web::NAMES {
+        web::tool(config, name, &config.key("connectors.exa"))?;
+    }
+    for (id, agent) in &config.agents {
+        let key = config.key(&format!("agents.{id}.tools"));
+        let tools = granted(config, agent.tools.as_deref(), &key)?;
+        let registry = ToolRegistry::builder().tools(tools);
+        registry
+            .build()
+            .map_err(|error| usage(format!("{key}: {error}")))?;
+    }
+    Ok(())
 }
 
 /// The agent that was asked for, or the only one there is.

@@ -128,6 +128,11 @@ impl Config {
             let key = keys::at(table.get_ref(), offset).unwrap_or_default();
             let message = error.message().replace('\n', "; ");
             let remedy = remedy(&key, &message);
+            // Such a message quotes the value, which here may be a key that stands in the wrong place.
+            let message = match message.starts_with("invalid type") && !keys::may_be_quoted(&key) {
+                true => "the value has the wrong type".to_owned(),
+                false => message,
+            };
             anyhow!("{}: {key}: {message}{remedy}", line(offset))
         })
     }
@@ -171,7 +176,7 @@ fn remedy(key: &str, message: &str) -> String {
         "max_calls" => "20",
         "max_cost_dollars" => "0.25",
         "strict" => "true",
-        "base_url" => "\"https://api.exa.ai\"",
+        "base_url" => "\"http://127.0.0.1:8080\"",
         "search_type" => "\"auto\"",
         "category" => "\"news\"",
         "user_location" => "\"DE\"",
@@ -322,6 +327,24 @@ mod tests {
                 "{error}"
             );
         }
+        for (text, line) in [
+            ("[connectors]\nexa = \"sk-planted-000\"", "2: "),
+            ("connectors = \"sk-planted-000\"", "1: "),
+            ("connectors = [\"sk-planted-000\"]", "1: "),
+            ("tools = \"sk-planted-000\"", "1: "),
+            ("[tools]\nweb_search = \"sk-planted-000\"", "2: "),
+            ("[tools.web_search]\nstrict = \"sk-planted-000\"", "2: "),
+            ("[connectors.exa]\n\"sk-planted-000\" = 1", "2: "),
+            ("[connectors.exa]\n\"api_key=sk-planted-000\" = 1", "2: "),
+            ("[connectors]\n\"sk-planted-000\" = { a = 1 }", "2: "),
+            ("[connectors.sk-planted-000]", "1: "),
+            ("[tools]\nsk-planted-000 = 1", "2: "),
+        ] {
+            check(text, &[line]);
+            let error = format!("{:?}", Config::parse(text).expect_err(text));
+            assert!(!error.contains("planted"), "{error}");
+        }
+        check("connectors = \"x\"", &["write it as a table: [connectors]"]);
         let unquoted =
             Config::parse("[connectors.exa]\napi_key = sk-planted-000").expect_err("TOML");
         assert!(!format!("{unquoted:?}").contains("planted"), "{unquoted:?}");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use sixb_connector_exa::{
-    DomainPolicy, EXA, Exa, ExaOptions, SecretString, WebBudget, WebFetchOptions, WebSearchOptions,
-    exa_connector, exa_web_fetch, exa_web_search, tools::WebToolError,
+    DEFAULT_BASE_URL, DomainPolicy, EXA, Exa, ExaOptions, SecretString, WebBudget, WebFetchOptions,
+    WebSearchOptions, exa_connector, exa_web_fetch, exa_web_search, tools::WebToolError,
 };
 use sixb_tools::{Connector, Tool};
 
@@ -19,6 +19,9 @@ use crate::{
 
 /// What an agent names to get one.
 pub(crate) const NAMES: [&str; 2] = ["web_search", "web_fetch"];
+
+/// The variable with the address of another service that speaks as Exa does. It wins over the file.
+pub(crate) const BASE_URL: &str = "EXA_BASE_URL";
 
 /// The tool of this name; `None` when it is none of these. `key` is where the agent names it.
 pub(crate) fn tool(config: &Config, name: &str, key: &str) -> Result<Option<Arc<dyn Tool>>> {
@@ -57,28 +60,50 @@ pub(crate) fn options(
             key("api_key")
         )));
     };
-    // A file that came with a folder must not pick any secret of this user and the place where it goes.
+    // A file that came with a folder must not pick any secret of this user for the place where it goes.
     if settings.base_url.is_some() && !name.starts_with("EXA_") {
         return Err(usage(format!(
             "{}: with a base_url only variables whose names begin with EXA_ are sent; rename {name}",
             key("api_key")
         )));
     }
-    let secret = variable(name)
-        .map(|value| value.trim().to_owned())
-        .filter(|value| !value.is_empty());
-    let Some(secret) = secret else {
+    let given = |name: &str| {
+        let value = variable(name)?.trim().to_owned();
+        (!value.is_empty()).then_some(value)
+    };
+    let Some(secret) = given(name) else {
         return Err(usage(format!(
             "{}: the variable {name} is not set; export {name} with a key of https://exa.ai",
             key("api_key")
         )));
     };
-    let mut options = ExaOptions::new(SecretString::from(secret));
-    if let Some(base_url) = &settings.base_url {
-        options = options.base_url(base_url);
+    // A header could hold some others, but no key has them: something else was exported.
+    if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(usage(format!(
+            "{}: the variable {name} holds characters that no key has; export {name} with a key of https://exa.ai",
+            key("api_key")
+        )));
     }
-    Exa::new(options.clone()).map_err(|error| usage(format!("{}: {error}", key("base_url"))))?;
-    Ok(options)
+    let options = ExaOptions::new(SecretString::from(secret));
+    if let Some(base_url) = given(BASE_URL) {
+        let options = options.base_url(base_url);
+        Exa::new(options.clone())
+            .map_err(|error| usage(format!("{BASE_URL}: {error}; correct the variable")))?;
+        return Ok(options);
+    }
+    let Some(base_url) = &settings.base_url else {
+        return Ok(options);
+    };
+    let options = options.base_url(base_url);
+    let wrong = |problem: String| usage(format!("{}: {problem}", key("base_url")));
+    let exa = Exa::new(options.clone()).map_err(|error| wrong(error.to_string()))?;
+    // The key is the user's. A file that came with a folder must not send it to another machine.
+    if exa.is_loopback() || base_url.trim_end_matches('/') == DEFAULT_BASE_URL {
+        return Ok(options);
+    }
+    Err(wrong(format!(
+        "an address on another machine does not belong into this file, for it gets the key; put it into the variable {BASE_URL}"
+    )))
 }
 
 fn search(config: &Config, settings: &WebSearch) -> Result<Arc<dyn Tool>> {
@@ -161,5 +186,76 @@ fn wrong(table: &str, error: &WebToolError) -> anyhow::Error {
     match error {
         WebToolError::Option { .. } => usage(format!("{table}.{error}")),
         _ => usage(format!("{table}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(file: &str, environment: &[(&str, &str)]) -> Result<ExaOptions> {
+        let config = Config::parse(&format!("[connectors.exa]\n{file}"))?;
+        options(&config, |name| {
+            let found = environment.iter().find(|(other, _)| *other == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn a_file_sends_the_key_to_no_other_machine() {
+        let file = |url: &str| format!("api_key = \"env:EXA_KEY\"\nbase_url = \"{url}\"");
+        let key = ("EXA_KEY", "sk-planted-000");
+        for url in [
+            "http://127.0.0.1:9",
+            "http://[::1]:9/x",
+            "https://localhost",
+            "https://api.exa.ai",
+            "https://api.exa.ai/",
+        ] {
+            assert!(checked(&file(url), &[key]).is_ok(), "{url}");
+        }
+        for url in [
+            "https://thief.test",
+            "https://api.exa.ai.thief.test",
+            "https://api.exa.ai@thief.test",
+            "https://localhost.thief.test",
+            "https://127.0.0.1.thief.test",
+            "http://10.0.0.1",
+        ] {
+            let error = checked(&file(url), &[key]).expect_err(url).to_string();
+            assert!(error.contains("connectors.exa.base_url"), "{error}");
+        }
+        let error = checked(&file("https://thief.test"), &[key]).expect_err("thief");
+        assert!(error.to_string().contains("EXA_BASE_URL"), "{error}");
+        // The user's own word is taken, and wins.
+        let own = ("EXA_BASE_URL", " https://gateway.test/v1 ");
+        assert!(checked("api_key = \"env:EXA_KEY\"", &[key, own]).is_ok());
+        assert!(checked(&file("https://thief.test"), &[key, own]).is_ok());
+        let options = checked(&file("http://127.0.0.1:9"), &[key, own]).expect("options");
+        let exa = Exa::new(options).expect("client");
+        assert!(format!("{exa:?}").contains("gateway.test"), "{exa:?}");
+        let plain = ("EXA_BASE_URL", "http://gateway.test");
+        let error = checked("api_key = \"env:EXA_KEY\"", &[key, plain]).expect_err("http");
+        let text = error.to_string();
+        assert!(
+            text.starts_with("EXA_BASE_URL: ") && text.contains("use https"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_key_that_is_none_is_told_and_not_shown() {
+        for value in [
+            "sk-planted 000",
+            "sk-planted\n000",
+            "sk-planted\u{200b}",
+            "sk-planted\u{e9}",
+        ] {
+            let error = checked("api_key = \"env:EXA_KEY\"", &[("EXA_KEY", value)]);
+            let text = format!("{:?}", error.expect_err(value));
+            assert!(text.contains("characters that no key has"), "{text}");
+            assert!(!text.contains("planted"), "{text}");
+        }
+        assert!(checked("api_key = \"env:EXA_KEY\"", &[("EXA_KEY", " sk-x\n")]).is_ok());
     }
 }

@@ -71,6 +71,25 @@ pub fn domain_policy(bytes: &[u8]) {
             assert!(was || !is, "{spelled} slips into {rule}");
         }
     }
+    // An empty segment that dots take back changes nothing for servers that keep such segments.
+    for detour in detours(&url) {
+        for rule in &rules {
+            let denied = policy(None, std::slice::from_ref(rule));
+            if denied.check(&url) == Err(Refusal::Denied) {
+                let still = denied.check(&detour) == Err(Refusal::Denied);
+                assert!(still, "{detour} dodges {rule}");
+            }
+        }
+    }
+    // What a server takes for the end of the path hides no denial: the URL that ends there is covered no more than this one.
+    for shorter in ended(&url) {
+        for rule in &rules {
+            let denied = policy(None, std::slice::from_ref(rule));
+            if denied.check(&shorter) == Err(Refusal::Denied) {
+                assert!(!may(&denied), "{url} dodges {rule} as {shorter}");
+            }
+        }
+    }
     if url.is_internal() {
         assert!(
             !may(&policy(None, &[])),
@@ -95,4 +114,29 @@ fn respelled(url: &WebUrl) -> impl Iterator<Item = WebUrl> {
         let (before, after) = (&text[..at], &text[at + 1..]);
         WebUrl::parse(&format!("{before}%{:02X}{after}", text.as_bytes()[at])).ok()
     })
+}
+
+/// The URL up to the first encoded `?` and up to the first encoded `#` of its path.
+fn ended(url: &WebUrl) -> impl Iterator<Item = WebUrl> {
+    let text = url.as_str();
+    let path = &text[..text.find('?').unwrap_or(text.len())];
+    ["%3f", "%3F", "%23"].into_iter().filter_map(move |end| {
+        let (before, _) = path.split_once(end)?;
+        WebUrl::parse(before).ok()
+    })
+}
+
+/// The URL with one slash of its path taken twice and back, where its path is read in one way only.
+fn detours(url: &WebUrl) -> impl Iterator<Item = WebUrl> {
+    let text = url.as_str();
+    let end = text.find('?').unwrap_or(text.len());
+    let path = text.find("://").map_or(end, |at| at + 3);
+    let slashes = (path..end).filter(|&at| text.as_bytes()[at] == b'/');
+    let slashes = slashes.take(if url.readings.len() == 1 {
+        MAX_RESPELLED
+    } else {
+        0
+    });
+    slashes
+        .filter_map(|at| WebUrl::parse(&format!("{}//..%2F{}", &text[..at], &text[at + 1..])).ok())
 }

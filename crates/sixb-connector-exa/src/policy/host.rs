@@ -6,16 +6,22 @@ use url::Host as Parsed;
 
 /// The last labels of names that lead to no public host.
 const INTERNAL: &[&str] = &[
+    "consul",
     "corp",
     "home",
     "home.arpa",
+    "in-addr.arpa",
     "internal",
+    "intra",
     "intranet",
+    "ip6.arpa",
     "lan",
     "local",
     "localdomain",
     "localhost",
+    "onion",
     "private",
+    "svc",
 ];
 
 /// A host after IDNA, in lower case, without a trailing dot; an address in whatever notation as a number.
@@ -47,7 +53,10 @@ impl Host {
         match self {
             Self::Address(_) => true,
             Self::Name(name) => {
-                !name.contains('.') || INTERNAL.iter().any(|zone| is_below(name, zone))
+                !name.contains('.')
+                    || INTERNAL
+                        .iter()
+                        .any(|zone| name == zone || is_below(name, zone))
             }
         }
     }
@@ -86,6 +95,13 @@ mod tests {
             ("metadata.google.internal", true),
             ("printer.local", true),
             ("nas.home.arpa", true),
+            ("home.arpa", true),
+            ("kubernetes.default.svc", true),
+            ("db.service.consul", true),
+            ("x.onion", true),
+            ("wiki.intra", true),
+            ("1.0.0.127.in-addr.arpa", true),
+            ("1.ip6.arpa", true),
             ("8.8.8.8", true),
             ("0x7f.1", true),
             ("2130706433", true),

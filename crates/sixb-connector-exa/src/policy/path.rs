@@ -17,7 +17,8 @@ pub(super) enum PathProblem {
 }
 
 /// All readings of a path, without duplicates. The first is the exact one: split at its slashes, then decoded once. The
-/// others are those of servers that decode first, or again and again, or leave `;parameters` out.
+/// others are those of servers that decode first, or again and again, that take an encoded `?` or `#` for the end of the path,
+/// or that leave `;parameters` out.
 pub(super) fn readings(path: &str) -> Result<Vec<Segments>, PathProblem> {
     let mut all = Vec::new();
     let exact: Segments = path
@@ -31,11 +32,10 @@ pub(super) fn readings(path: &str) -> Result<Vec<Segments>, PathProblem> {
         if is_unsafe(&decoded) {
             return Err(PathProblem::Unsafe);
         }
-        let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
-        push(
-            &mut all,
-            decoded.split(is_slash).map(<[u8]>::to_vec).collect(),
-        );
+        push(&mut all, split(&decoded));
+        if let Some(end) = decoded.iter().position(|byte| matches!(byte, b'?' | b'#')) {
+            push(&mut all, split(&decoded[..end]));
+        }
         if decoded == bytes {
             return Ok(all);
         }
@@ -44,11 +44,16 @@ pub(super) fn readings(path: &str) -> Result<Vec<Segments>, PathProblem> {
     Err(PathProblem::TooDeep)
 }
 
+fn split(decoded: &[u8]) -> Segments {
+    let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
+    decoded.split(is_slash).map(<[u8]>::to_vec).collect()
+}
+
 fn is_unsafe(path: &[u8]) -> bool {
     let is_long_for_ascii = |pair: &[u8]| {
         matches!(
             pair,
-            [0xc0 | 0xc1, 0x80..=0xbf] | [0xe0, 0x80..=0x9f] | [0xf0, 0x80..=0x8f]
+            [0xc0 | 0xc1 | 0xf8..=0xfd, 0x80..=0xbf] | [0xe0, 0x80..=0x9f] | [0xf0, 0x80..=0x8f]
         )
     };
     let is_percent_u = |six: &[u8]| matches!(six, [b'%', b'u' | b'U', digits @ ..] if digits.iter().all(u8::is_ascii_hexdigit));
@@ -57,30 +62,56 @@ fn is_unsafe(path: &[u8]) -> bool {
         || path.windows(6).any(is_percent_u)
 }
 
-/// Adds a reading, and the same one without parameters.
+/// Adds a reading, and the same one as servers read it that leave parameters and blanks at the end out; each of them with
+/// empty segments that `..` steps over, and with empty segments that it takes back.
 fn push(all: &mut Vec<Segments>, parts: Segments) {
-    let bare = |part: &Vec<u8>| {
-        let end = part.iter().position(|byte| *byte == b';');
-        part[..end.unwrap_or(part.len())].to_vec()
-    };
-    let without = resolved(parts.iter().map(bare).collect());
-    for reading in [resolved(parts), without] {
+    let bare: Segments = parts.iter().map(|part| bare(part).to_vec()).collect();
+    for reading in [
+        resolved(&parts, merging),
+        resolved(&parts, keeping),
+        resolved(&bare, merging),
+        resolved(&bare, keeping),
+    ] {
         if !all.contains(&reading) {
             all.push(reading);
         }
     }
 }
 
-/// Without empty parts, `.` and `..`.
-fn resolved(parts: Segments) -> Segments {
+/// A segment without parameters; one of dots and blanks only as Windows reads it, which does not mind what it ends with.
+fn bare(part: &[u8]) -> &[u8] {
+    let end = part.iter().position(|byte| *byte == b';');
+    let part = &part[..end.unwrap_or(part.len())];
+    let blanks = part.iter().rev().take_while(|byte| **byte == b' ').count();
+    match &part[..part.len() - blanks] {
+        dots @ (b"." | b"..") => dots,
+        _ if part.iter().all(|byte| matches!(byte, b'.' | b' ')) => &[],
+        _ => part,
+    }
+}
+
+/// Slashes that follow each other are one, as most servers say.
+fn merging(part: &[u8]) -> bool {
+    !part.is_empty()
+}
+
+/// There is an empty segment between two slashes, as RFC 3986 says.
+fn keeping(_: &[u8]) -> bool {
+    true
+}
+
+/// Without `.` and `..`, and in the end without empty segments: which of them there are until then, `counts` says.
+fn resolved(parts: &[Vec<u8>], counts: impl Fn(&[u8]) -> bool) -> Segments {
     let mut segments = Segments::new();
     for part in parts {
         match &part[..] {
-            b"" | b"." => {}
+            b"." => {}
             b".." => drop(segments.pop()),
-            _ => segments.push(part),
+            part if counts(part) => segments.push(part.to_vec()),
+            _ => {}
         }
     }
+    segments.retain(|segment| !segment.is_empty());
     segments
 }
 
@@ -116,7 +147,7 @@ pub(super) fn plain(path: &str) -> Result<Segments, &'static str> {
     match (readings.pop(), readings.is_empty()) {
         (Some(only), true) => Ok(only),
         _ => Err(
-            "has a path that servers read in several ways (encoded slashes or percent signs, backslashes, `;`): write it plainly",
+            "has a path that servers read in several ways (encoded slashes, percent signs, `?` or `#`, backslashes, `;`): write it plainly",
         ),
     }
 }
@@ -152,8 +183,8 @@ pub(super) fn text(segments: &[Vec<u8>]) -> String {
         text.push('/');
         for &byte in segment {
             match byte {
-                b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*'
-                | b'+' | b',' | b'=' | b':' | b'@' => text.push(byte as char),
+                b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'+'
+                | b'=' | b':' | b'@' => text.push(byte as char),
                 _ if byte.is_ascii_alphanumeric() => text.push(byte as char),
                 _ => text.push_str(&format!("%{byte:02X}")),
             }
@@ -195,6 +226,13 @@ mod tests {
             ("/x%2f..%2fp", &["/x%2F..%2Fp", "/p"]),
             ("/p;v=1/q", &["/p%3Bv=1/q", "/p/q"]),
             ("/x/..;/p", &["/x/..%3B/p", "/p"]),
+            ("/p%3Fx", &["/p%3Fx", "/p"]),
+            ("/p%2523x", &["/p%2523x", "/p%23x", "/p"]),
+            ("/d/..%3Fx", &["/d/..%3Fx", ""]),
+            ("/x//..%2Fp", &["/x/..%2Fp", "/p", "/x/p"]),
+            ("/x//..;/p", &["/x/..%3B/p", "/p", "/x/p"]),
+            ("/x/..%20/p", &["/x/..%20/p", "/p"]),
+            ("/x/.../p", &["/x/.../p", "/x/p"]),
             ("/%25252570", &["/%25252570", "/%252570", "/%2570", "/p"]),
         ] {
             assert_eq!(shown(path), expect, "{path}");
@@ -210,6 +248,8 @@ mod tests {
             "/%c1%9c",
             "/%e0%80%af",
             "/%25c0%25ae",
+            "/%f8%80%80%80%af",
+            "/%fc%80%80%80%80%af",
             "/%u0070",
             "/%25U002f",
         ] {

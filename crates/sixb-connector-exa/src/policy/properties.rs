@@ -28,6 +28,9 @@ fn line() -> impl Strategy<Value = String> {
         "..",
         ".",
         "%25",
+        "%3F",
+        "%23",
+        "%20",
         "%70",
         ";",
         "\\",
@@ -72,8 +75,8 @@ proptest! {
     #[test]
     fn an_encoded_path_does_not_dodge_a_denial(
         private in spelled("private"),
-        before in prop::sample::select(vec!["/", "//", "/./", "/x/../", "/x%2F..%2F", "/x\\..\\", "/%2e/", "/x/..;/", "/;p/"]),
-        after in prop::sample::select(vec!["", "/", "//x", "%2Fx", "?q", "#f", ";v", "\\x", "/x/y"]),
+        before in prop::sample::select(vec!["/", "//", "/./", "/x/../", "/x%2F..%2F", "/x\\..\\", "/%2e/", "/x/..;/", "/;p/", "/x/..%20/", "/.../"]),
+        after in prop::sample::select(vec!["", "/", "//x", "%2Fx", "?q", "#f", ";v", "\\x", "/x/y", "%3F", "%3Fx", "%23x", "%253Fx", "%2523%2F.."]),
     ) {
         let url = format!("https://a.test{before}{private}{after}");
         prop_assert_eq!(verdict(&policy(&["a.test"], &["a.test/private"]), &url), "Denied");
@@ -83,6 +86,26 @@ proptest! {
     fn no_spelling_leaves_what_is_allowed(dots in spelled(".."), slash in spelled("/"), tail in "[a-z]{1,5}") {
         let url = format!("https://a.test/docs/{dots}{slash}z{tail}");
         prop_assert_ne!(verdict(&policy(&["a.test/docs"], &[]), &url), "ok");
+    }
+
+    #[test]
+    fn an_encoded_end_of_the_path_hides_nothing(end in prop::sample::select(vec!["%3F", "%23", "%3f", "%253F", "%2523", "%25253F", "?", "#"]), tail in "([a-z.]|%2F){0,5}") {
+        let below = policy(&["a.test"], &["a.test/private"]);
+        prop_assert_eq!(verdict(&below, &format!("https://a.test/private{end}{tail}")), "Denied");
+        let docs = policy(&["a.test/docs"], &[]);
+        prop_assert_ne!(verdict(&docs, &format!("https://a.test/docs/..%2F{end}{tail}")), "ok");
+        prop_assert_ne!(verdict(&docs, &format!("https://a.test/docs/..{end}{tail}")), "ok");
+    }
+
+    #[test]
+    fn dots_take_back_an_empty_segment_too(
+        slashes in prop::collection::vec(spelled("/"), 2..3),
+        dots in spelled(".."),
+        last in prop::sample::select(vec!["%2F", "%5C", "%252F", ";/", ";v%2F"]),
+    ) {
+        // A parser of URLs resolves plain dots itself, and where it does the empty segment is gone before.
+        let url = format!("https://a.test/x{}{dots}{last}private", slashes.concat());
+        prop_assert_eq!(verdict(&policy(&[], &["a.test/x/private"]), &url), "Denied");
     }
 
     #[test]

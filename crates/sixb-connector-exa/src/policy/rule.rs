@@ -99,16 +99,22 @@ impl DomainRule {
         }
     }
 
-    /// What a provider is told to include. Ports and schemes it cannot be told.
+    /// What a provider is told to include: nothing for places that no provider knows. Ports and schemes it cannot be told.
     pub(super) fn include_filter(&self) -> Option<String> {
-        Some(format!("{}{}", self.host, path::text(&self.path)))
+        let internal = match &self.host {
+            Pattern::Exact(host) => host.is_internal(),
+            Pattern::Below(zone) => Host::Name(format!("a.{zone}")).is_internal(),
+        };
+        (!internal).then(|| self.filter())
     }
 
     /// What a provider is told to exclude: nothing where it would exclude more than the rule does.
     pub(super) fn exclude_filter(&self) -> Option<String> {
-        self.port
-            .is_none()
-            .then(|| format!("{}{}", self.host, path::text(&self.path)))
+        self.port.is_none().then(|| self.filter())
+    }
+
+    fn filter(&self) -> String {
+        format!("{}{}", self.host, path::text(&self.path))
     }
 }
 
@@ -138,12 +144,20 @@ fn parse(text: &str) -> Result<DomainRule, &'static str> {
             "has a query, a fragment or a backslash: only host, port and path can be compared",
         );
     }
+    if text.contains(',') {
+        return Err("holds a comma: write each rule as a text of its own");
+    }
     let (authority, path) = match rest.find('/') {
         Some(at) => rest.split_at(at),
         None => (rest, "/"),
     };
     if authority.contains('@') {
         return Err("holds a user or a password: write the host only");
+    }
+    if path.contains('*') {
+        return Err(
+            "has a wildcard in its path: a path covers what is below it, so a.test/private is enough",
+        );
     }
     let (host, port) = match authority.rsplit_once(':') {
         // A colon inside of brackets belongs to an IPv6 address.
@@ -156,6 +170,11 @@ fn parse(text: &str) -> Result<DomainRule, &'static str> {
         port,
         path: path::plain(path)?,
     };
+    if let (Pattern::Exact(Host::Address(_)), [only]) = (&rule.host, &rule.path[..])
+        && only.iter().all(u8::is_ascii_digit)
+    {
+        return Err("looks like a range of addresses, which are not supported: name each address");
+    }
     match rule.to_string().len() <= MAX_RULE {
         true => Ok(rule),
         false => Err(TOO_LONG),
@@ -189,7 +208,13 @@ fn pattern(text: &str) -> Result<Pattern, &'static str> {
         Parsed::Ipv4(address) => Host::new(Parsed::Ipv4(*address)),
         Parsed::Ipv6(address) => Host::new(Parsed::Ipv6(*address)),
     };
-    match (below, host.ok_or(WRONG)?) {
+    let host = host.ok_or(WRONG)?;
+    // WHATWG takes more for a name, such as `!a.test`: a rule about it would cover no page.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if matches!(&host, Host::Name(name) if !name.bytes().all(is_plain)) {
+        return Err(WRONG);
+    }
+    match (below, host) {
         (false, host) => Ok(Pattern::Exact(host)),
         (true, Host::Name(name)) => Ok(Pattern::Below(name)),
         (true, Host::Address(_)) => Err("asks for names below an IP address, which has none"),

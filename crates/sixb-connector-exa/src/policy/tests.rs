@@ -127,6 +127,18 @@ fn rules_that_make_no_sense_say_how_to_write_them() {
         ("a.test/x;y", "in several ways"),
         ("a.test/%2570", "in several ways"),
         ("a.test/%00", "control characters"),
+        ("a.test/x%3F", "in several ways"),
+        ("a.test/x%23y", "in several ways"),
+        ("a.test/private/*", "wildcard in its path"),
+        ("a.test/*", "wildcard in its path"),
+        ("evil.test/,bad.test", "comma"),
+        ("evil.test,bad.test", "comma"),
+        ("!a.test", "not valid"),
+        ("a+b.test", "not valid"),
+        ("*.(a).test", "not valid"),
+        ("10.0.0.0/8", "range of addresses"),
+        ("https://10.0.0.0/%38", "range of addresses"),
+        ("[fd00::]/8", "range of addresses"),
     ] {
         let error = DomainRule::parse(rule).expect_err(rule).to_string();
         assert!(error.contains(expect), "{rule:?}: {error}");
@@ -149,6 +161,9 @@ fn rules_have_a_normal_form() {
         ("0x7f.1", "127.0.0.1"),
         ("[::1]", "[::1]"),
         ("docs.test/café", "docs.test/caf%C3%A9"),
+        ("docs.test/a%2Ab%2Cc", "docs.test/a%2Ab%2Cc"),
+        ("a_b.docs-1.test", "a_b.docs-1.test"),
+        ("10.0.0.1/v1", "10.0.0.1/v1"),
     ] {
         assert_eq!(
             DomainRule::parse(rule).expect(rule).to_string(),
@@ -188,6 +203,10 @@ fn a_denied_host_is_denied_in_every_spelling() {
             ("https://ok.test@denied.test/", "UserInfo"),
             ("https://denied.test:pw@ok.test/", "UserInfo"),
             ("https://denied.test\\@ok.test/", "Denied"),
+            ("https://@ok.test/", "UserInfo"),
+            ("https:@ok.test/", "UserInfo"),
+            ("ht\ttps:\\\t/:@ok.test/", "UserInfo"),
+            ("https://ok.test/@a?@#@", "ok"),
             ("https://ok.test#@denied.test/", "ok"),
             ("https://ok.test?@denied.test/", "ok"),
             ("//denied.test/", "NoUrl"),
@@ -235,6 +254,14 @@ fn a_denied_path_is_denied_in_every_spelling() {
             ("https://a.test/;/private", "Denied"),
             ("https://a.test/private.", "Denied"),
             ("https://a.test/private%20/x", "Denied"),
+            ("https://a.test/private%3Fx", "Denied"),
+            ("https://a.test/private%3F", "Denied"),
+            ("https://a.test/private%23x", "Denied"),
+            ("https://a.test/private%253Fx", "Denied"),
+            ("https://a.test/x/..%20/private", "Denied"),
+            ("https://a.test/x/..%20%20;v/private", "Denied"),
+            ("https://a.test/.../private", "Denied"),
+            ("https://a.test/private%f8%80%80%80%af", "Path"),
             ("https://a.test/private%00", "Path"),
             ("https://a.test/x/%c0%ae%c0%ae/private", "Path"),
             ("https://a.test/%u0070rivate", "Path"),
@@ -242,6 +269,19 @@ fn a_denied_path_is_denied_in_every_spelling() {
             ("https://a.test/privately", "ok"),
             ("https://a.test/public?/private", "ok"),
             ("https://a.test/private/../public", "ok"),
+            ("https://a.test/public%3F/private", "ok"),
+        ],
+    );
+    let below = self::policy(&[], &["a.test/x/private"]);
+    table(
+        &below,
+        &[
+            ("https://a.test/x//..%2Fprivate", "Denied"),
+            ("https://a.test/x%2F%2F..%2Fprivate", "Denied"),
+            ("https://a.test/x//..;/private", "Denied"),
+            ("https://a.test/x//../private", "Denied"),
+            ("https://a.test/x/;/..%2Fprivate", "Denied"),
+            ("https://a.test/x/..%2Fprivate", "ok"),
         ],
     );
 }
@@ -270,6 +310,12 @@ fn an_allowed_path_is_not_left_by_any_spelling() {
             ("https://a.test/docs/..;/x", "NotAllowed"),
             ("https://a.test/docs/%252e%252e/x", "NotAllowed"),
             ("https://a.test/%2564ocs/x", "NotAllowed"),
+            ("https://a.test/docs/why%3F", "ok"),
+            ("https://a.test/docs/..%3Fx", "NotAllowed"),
+            ("https://a.test/docs/%2e%2e%3Fx", "NotAllowed"),
+            ("https://a.test/docs/..%23", "NotAllowed"),
+            ("https://a.test/docs/..%20/x", "NotAllowed"),
+            ("https://a.test/docs//..%2F..%2Fx", "NotAllowed"),
         ],
     );
 }
@@ -354,4 +400,22 @@ fn filters_are_never_stricter_than_the_rules() {
         ["a.test", "*.b.test/docs", "c.test"]
     );
     assert_eq!(policy.exclude_filters(), ["d.test/x", "*.f.test"]);
+}
+
+#[test]
+fn filters_that_a_provider_cannot_take_are_not_sent() {
+    let internal = policy(
+        &["a.test", "127.0.0.1", "localhost", "[::1]", "*.corp"],
+        &[],
+    );
+    assert_eq!(internal.include_filters(), ["a.test"]);
+    let many = |count: usize| (0..count).map(|n| format!("h{n}.test"));
+    let of = |count| DomainPolicy::default().allow(many(count)).expect("rules");
+    assert_eq!(of(1_000).include_filters().len(), 1_000);
+    assert!(
+        of(1_001).include_filters().is_empty(),
+        "a part would be stricter than the rules"
+    );
+    let denied = DomainPolicy::default().deny(many(1_001)).expect("rules");
+    assert_eq!(denied.exclude_filters().len(), 1_000);
 }

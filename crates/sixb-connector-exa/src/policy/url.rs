@@ -69,7 +69,7 @@ impl WebUrl {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(InvalidUrl::Scheme);
         }
-        if !url.username().is_empty() || url.password().is_some() {
+        if !url.username().is_empty() || url.password().is_some() || has_at_sign(text) {
             return Err(InvalidUrl::UserInfo);
         }
         url.set_fragment(None);
@@ -121,6 +121,15 @@ impl WebUrl {
     pub(super) fn is_internal(&self) -> bool {
         self.host.is_internal()
     }
+}
+
+/// Whether there is an `@` before the host, also one with nothing before it, which the parser forgets.
+fn has_at_sign(text: &str) -> bool {
+    let text = text.replace(['\t', '\n', '\r'], "");
+    let rest = text.split_once(':').map_or("", |(_, rest)| rest);
+    let authority = rest.trim_start_matches(['/', '\\']);
+    let end = authority.find(['/', '\\', '?', '#']);
+    authority[..end.unwrap_or(authority.len())].contains('@')
 }
 
 impl fmt::Display for WebUrl {

@@ -55,21 +55,26 @@ impl Fields {
         object.unwrap_or_default()
     }
 
+    /// The texts of a list. Items that are none stay, and spoil no others.
     pub(super) fn texts(&mut self, name: &str) -> Vec<String> {
-        self.all(name, |value| value.as_str().map(str::to_owned))
+        let (texts, rest): (Vec<_>, Vec<_>) =
+            self.list(name).into_iter().partition(Value::is_string);
+        if !rest.is_empty() {
+            self.0.insert(name.to_owned(), Value::Array(rest));
+        }
+        let text = |value| match value {
+            Value::String(text) => Some(text),
+            _ => None,
+        };
+        texts.into_iter().filter_map(text).collect()
     }
 
+    /// A list of which every item is a number: one alone says nothing without its place.
     pub(super) fn numbers(&mut self, name: &str) -> Vec<f64> {
-        self.all(name, finite)
-    }
-
-    /// A list of which every item fits.
-    fn all<T>(&mut self, name: &str, fits: impl Fn(&Value) -> Option<T>) -> Vec<T> {
         let list = self.take(name, |value| {
-            let items = value
-                .as_array()
-                .and_then(|items| items.iter().map(fits).collect());
-            items.ok_or(value)
+            let items = value.as_array();
+            let numbers = items.and_then(|items| items.iter().map(finite).collect());
+            numbers.ok_or(value)
         });
         list.unwrap_or_default()
     }

@@ -21,6 +21,7 @@ fn every_field_of_a_search_is_kept() {
     let mut response = SearchResponse::read(answer).expect("answer");
     assert_eq!(response.request_id.as_deref(), Some("b5947044"));
     assert_eq!(response.search_type.as_deref(), Some("neural"));
+    assert_eq!(response.extra["searchType"], "auto", "both are kept");
     assert_eq!(response.context.as_deref(), Some("all of it"));
     assert_eq!(response.output, Some(json!({"content": "x"})));
     assert_eq!(response.extra["effectiveFilters"], json!({"a": 1}));
@@ -62,9 +63,15 @@ fn what_makes_no_sense_spoils_only_itself() {
     let result = &response.results[0];
     assert_eq!((result.title.as_deref(), result.score), (None, None));
     assert_eq!(result.text.as_deref(), Some("kept"));
+    assert_eq!(result.highlights, ["x"]);
     for name in ["title", "score", "highlights"] {
         assert!(result.extra.contains_key(name), "{name}");
     }
+    let some = json!({"url": "https://a.test", "highlights": ["h1", null, "h2"], "highlightScores": [1, 2, 3]});
+    let some = SearchResult::read(some).expect("page");
+    assert_eq!(some.highlights, ["h1", "h2"]);
+    assert!(some.highlight_scores.is_empty(), "{some:?}");
+    assert_eq!(some.extra["highlightScores"], json!([1, 2, 3]));
     assert_eq!((response.cost_dollars, response.request_id), (None, None));
     assert!(response.extra.contains_key("costDollars"));
 }
@@ -77,7 +84,9 @@ fn statuses_say_how_it_went_with_each_url() {
         {"id": "https://a.test/3", "status": "error", "error": {"tag": "CRAWL_TIMEOUT", "httpStatusCode": null}},
         "broken",
     ]});
-    let statuses = ContentsResponse::read(answer).expect("answer").statuses;
+    let statuses = ContentsResponse::read(answer, None)
+        .expect("answer")
+        .statuses;
     let seen: Vec<_> = statuses
         .iter()
         .map(|status| {
@@ -97,6 +106,23 @@ fn statuses_say_how_it_went_with_each_url() {
         ]
     );
     assert_eq!(statuses[1].extra["error"], json!({"more": 1}));
+    let nameless = json!({"status": "error", "error": {"tag": "CRAWL_NOT_FOUND"}});
+    for (statuses, only, expect) in [
+        (json!([nameless]), Some("https://a.test"), 1),
+        (json!([nameless, nameless]), Some("https://a.test"), 0),
+        (json!([nameless]), None, 0),
+        (json!([{"id": 7}]), Some("https://a.test"), 0),
+    ] {
+        let read = ContentsResponse::read(json!({"statuses": statuses.clone()}), only);
+        let read = read.expect("answer");
+        assert_eq!(read.statuses.len(), expect, "{statuses}");
+        assert!(
+            read.statuses
+                .iter()
+                .all(|status| status.id == "https://a.test" && status.is_error())
+        );
+        assert_eq!(read.extra.contains_key("statuses"), expect == 0);
+    }
 }
 
 #[test]
@@ -104,8 +130,8 @@ fn an_answer_without_results_is_none() {
     for answer in [json!([]), json!({}), json!({"results": {}}), json!(null)] {
         assert!(SearchResponse::read(answer.clone()).is_err(), "{answer}");
     }
-    assert!(ContentsResponse::read(json!({"results": "x"})).is_err());
-    assert!(ContentsResponse::read(json!({"statuses": []})).is_ok());
+    assert!(ContentsResponse::read(json!({"results": "x"}), None).is_err());
+    assert!(ContentsResponse::read(json!({"statuses": []}), None).is_ok());
 }
 
 #[test]

@@ -17,8 +17,8 @@ const ASSUMED_DOLLARS: f64 = 0.01;
 /// How many requests each run may make, and what they may cost together. Clones share what is spent, so tools with clones of
 /// one budget spend from one purse.
 ///
-/// Exa tells the cost afterwards: requests that are under way when the last dollar is spent still count and still end. A
-/// request whose cost is not told counts as 0.01 dollars; one that Exa answered with an error as nothing.
+/// Exa tells the cost afterwards: until then, and where it does not tell, a request counts as 0.01 dollars. One that Exa
+/// answered with an error counts as nothing, and so does one that was never sent.
 ///
 /// ```
 /// use sixb_connector_exa::WebBudget;
@@ -42,6 +42,8 @@ struct Spent {
 struct Purse {
     calls: u32,
     dollars: f64,
+    /// Requests under way, whose cost is assumed.
+    open: u32,
     used: u64,
 }
 
@@ -90,12 +92,14 @@ impl WebBudget {
                 "This run has made all the web requests it may make.",
             ));
         }
-        if self.max_dollars.is_some_and(|most| purse.dollars >= most) {
+        let dollars = purse.dollars + f64::from(purse.open) * ASSUMED_DOLLARS;
+        if self.max_dollars.is_some_and(|most| dollars >= most) {
             return Err(used_up(
                 "This run has spent all it may spend on web requests.",
             ));
         }
         purse.calls += 1;
+        purse.open += 1;
         Ok(Charge {
             spent: self.spent.clone(),
             run: run.to_owned(),
@@ -117,7 +121,7 @@ impl Charge {
         let refused = error
             .source()
             .and_then(|source| source.downcast_ref::<ExaError>())
-            .is_some_and(|error| error.api().is_some());
+            .is_some_and(|error| error.api().is_some() || error.is_before_sending());
         if refused {
             self.dollars = 0.0;
         }
@@ -128,6 +132,7 @@ impl Drop for Charge {
     fn drop(&mut self) {
         if let Some(purse) = lock(&self.spent).runs.get_mut(&self.run) {
             purse.dollars += self.dollars;
+            purse.open = purse.open.saturating_sub(1);
         }
     }
 }
@@ -178,6 +183,39 @@ mod tests {
                 .problem()
                 .is_some()
         );
+    }
+
+    #[test]
+    fn requests_under_way_count_as_if_they_were_paid() {
+        let budget = WebBudget::default().max_cost_dollars(0.02);
+        let first = budget.begin("a").expect("nothing is spent");
+        let second = budget.begin("a").expect("0.01 is under way");
+        let error = budget.begin("a").expect_err("0.02 are under way");
+        assert_eq!(error.kind(), ToolErrorKind::LimitExceeded);
+        for mut charge in [first, second] {
+            charge.cost(Some(0.001));
+        }
+        assert!(budget.begin("a").is_ok(), "they cost less");
+    }
+
+    #[test]
+    fn what_was_not_sent_costs_nothing() {
+        let key = || ExaError::Key {
+            problem: "none".into(),
+            source: None,
+        };
+        let timeout = || ExaError::Timeout {
+            after: std::time::Duration::ZERO,
+        };
+        let spent = |error: ExaError| {
+            let budget = WebBudget::default().max_cost_dollars(0.005);
+            let mut charge = budget.begin("a").expect("nothing is spent");
+            charge.failed(&crate::tools::refusals::of(error));
+            drop(charge);
+            budget.begin("a").is_err()
+        };
+        assert!(!spent(key()) && !spent(ExaError::Request { problem: "none" }));
+        assert!(spent(timeout()), "it may have been answered");
     }
 
     #[test]

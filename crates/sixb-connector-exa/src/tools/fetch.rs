@@ -145,11 +145,8 @@ async fn fetch(
     options: &WebFetchOptions,
 ) -> Result<Value, ToolError> {
     let url = WebUrl::parse(url).map_err(|error| refusals::invalid(&error))?;
-    let may = |url: &WebUrl| {
-        let verdict = options.policy.check(url);
-        verdict.map_err(|refusal| refusals::refused(url, refusal))
-    };
-    may(&url)?;
+    let may = options.policy.check(&url);
+    may.map_err(|refusal| refusals::refused(&url, refusal))?;
     let exa = cx.connector(connector).await?;
     let mut charge = options.budget.begin(&cx.run().run_id)?;
     cx.note(format!("reading {}", url.host()));
@@ -163,14 +160,17 @@ async fn fetch(
     let cost = response.cost_dollars.as_ref().and_then(|cost| cost.total);
     charge.cost(cost);
     let (page, found) = page(&url, response)?;
-    may(&found)?;
-    let Some((_, text)) = page.best_text() else {
+    let may = options.policy.check(&found);
+    may.map_err(|refusal| match found.host() == url.host() {
+        true => refusals::refused(&found, refusal),
+        false => refusals::led_astray(&found, refusal),
+    })?;
+    let Some((_, block)) = text::best(&page, options.max_characters) else {
         return Err(ToolError::new(
             ToolErrorKind::NotFound,
             "No text of this page is available.",
         ));
     };
-    let block = text::block(&text, options.max_characters);
     let mut output = json!({
         "url": found.as_str(),
         "requestedUrl": url.as_str(),

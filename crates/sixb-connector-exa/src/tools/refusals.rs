@@ -66,11 +66,33 @@ pub(super) fn invalid(error: &InvalidUrl) -> ToolError {
     ToolError::invalid_input(format!("`url`: {error}."))
 }
 
-/// A URL that may not be read.
+/// A URL of the model that may not be read.
 pub(super) fn refused(url: &WebUrl, refusal: Refusal) -> ToolError {
     ToolError::new(
         Kind::PolicyDenied,
         format!("{} may not be read here: {refusal}.", url.host()),
     )
     .operator(format!("{url}: {refusal:?}"))
+}
+
+/// An address that a page or the provider chose, and that may not be read: its host would be their word to the model.
+pub(super) fn led_astray(url: &WebUrl, refusal: Refusal) -> ToolError {
+    denied("The page led to an address that may not be read here.")
+        .operator(format!("{url}: {refusal:?}"))
+}
+
+/// A result of a search that may not be shown.
+pub(super) fn off_policy(url: &WebUrl, refusal: Refusal) -> ToolError {
+    denied(OFF_POLICY).operator(format!("{url}: {refusal:?}"))
+}
+
+/// A result of a search whose address no rule can be applied to.
+pub(super) fn unreadable(error: InvalidUrl) -> ToolError {
+    denied(OFF_POLICY).with_source(error)
+}
+
+const OFF_POLICY: &str = "A result of this search lies at an address that may not be read here.";
+
+fn denied(text: &str) -> ToolError {
+    ToolError::new(Kind::PolicyDenied, text)
 }

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     DomainPolicy, Exa, SearchRequest, WebUrl,
+    policy::InvalidUrl,
     request::{ContentOptions, Switch, TextOptions},
     response::{SearchResponse, SearchResult, TextSource},
 };
@@ -82,7 +83,8 @@ impl WebSearchOptions {
         self
     }
 
-    /// Sets whether a result that the policy refuses ends the call with an error. Default: it is left out and counted.
+    /// Sets whether a result that the policy refuses, or whose address it cannot read, ends the call with an error. Default:
+    /// it is left out and counted.
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
         self
@@ -135,6 +137,11 @@ impl WebSearchOptions {
         }
     }
 
+    /// Exa refuses to exclude domains from such searches; the denials are applied to what comes back.
+    fn takes_no_exclusions(&self) -> bool {
+        matches!(self.category.as_deref(), Some("company" | "people"))
+    }
+
     /// One more character than is shown is asked for: so it is known whether there is more.
     fn request(&self, query: String) -> SearchRequest {
         let characters = self.max_characters.min(self.max_total_characters) + 1;
@@ -150,7 +157,7 @@ impl WebSearchOptions {
             user_location: self.user_location.clone(),
             num_results: u32::try_from(self.num_results).ok(),
             // Exa takes one list or the other. Within what is included, denials are applied to what comes back.
-            exclude_domains: match include.is_empty() {
+            exclude_domains: match include.is_empty() && !self.takes_no_exclusions() {
                 true => self.policy.exclude_filters(),
                 false => Vec::new(),
             },
@@ -251,13 +258,20 @@ fn output(response: SearchResponse, options: &WebSearchOptions) -> Result<Value,
         if results.len() == options.num_results {
             break;
         }
-        let Ok(url) = WebUrl::parse(&result.url) else {
-            dropped += 1;
-            continue;
+        let url = match WebUrl::parse(&result.url) {
+            Ok(url) => url,
+            // What is no URL at all leads nowhere.
+            Err(error) if options.strict && error != InvalidUrl::NoUrl => {
+                return Err(refusals::unreadable(error));
+            }
+            Err(_) => {
+                dropped += 1;
+                continue;
+            }
         };
         match options.policy.check(&url) {
             Ok(()) => results.push(shown(&url, &result, options.max_characters, &mut left)),
-            Err(refusal) if options.strict => return Err(refusals::refused(&url, refusal)),
+            Err(refusal) if options.strict => return Err(refusals::off_policy(&url, refusal)),
             Err(_) => dropped += 1,
         }
     }
@@ -289,11 +303,10 @@ fn shown(url: &WebUrl, result: &SearchResult, most: usize, left: &mut usize) -> 
     if let Some(score) = result.score {
         shown["score"] = json!(score);
     }
-    let Some((source, best)) = result.best_text() else {
+    let Some((source, block)) = text::best(result, most.min(*left)) else {
         shown["text"] = NO_TEXT.into();
         return shown;
     };
-    let block = text::block(&best, most.min(*left));
     *left -= block.text.chars().count().min(*left);
     if let Some(source) = match source {
         TextSource::Text => None,

@@ -1,10 +1,23 @@
 //! Text of strangers, made fit to show: without what only a terminal or a renderer would read, and no longer than asked.
 
+use crate::{
+    response::{SearchResult, TextSource},
+    unseen::is_unseen,
+};
+
 /// A text that was cut to its bound, or was not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) text: String,
     pub(super) truncated: bool,
+}
+
+/// The first text of a page of which something is left when it is cleaned.
+pub(super) fn best(page: &SearchResult, most: usize) -> Option<(TextSource, Shown)> {
+    // Joiners are kept within a text, but alone they are none.
+    let seen = |c: char| !c.is_whitespace() && !matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0f}');
+    let (source, text) = page.texts().find(|(_, text)| clean(text).any(seen))?;
+    Some((source, block(&text, most)))
 }
 
 /// Cleans a text of several lines and cuts it after `most` characters.
@@ -30,7 +43,7 @@ pub(super) fn line(text: &str, most: usize) -> String {
 /// Line ends become `\n`; what must not be seen goes.
 fn clean(text: &str) -> impl Iterator<Item = char> {
     let mut after_return = false;
-    text.trim_start().chars().filter_map(move |c| {
+    let clean = text.chars().filter_map(move |c| {
         let second = after_return && c == '\n';
         after_return = c == '\r';
         match c {
@@ -40,17 +53,9 @@ fn clean(text: &str) -> impl Iterator<Item = char> {
             c if c.is_control() || is_unseen(c) => None,
             c => Some(c),
         }
-    })
-}
-
-/// Characters that turn the direction of text around, or carry text that no reader sees.
-fn is_unseen(c: char) -> bool {
-    matches!(c,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' // bidi
-        | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' | '\u{feff}' // nothing at all
-        | '\u{fff9}'..='\u{fffb}' // annotations
-        | '\u{e0000}'..='\u{e0fff}' // tags and variation selectors: ASCII can be hidden in them
-    )
+    });
+    // Only now is it known what the text begins with.
+    clean.skip_while(|c| c.is_whitespace())
 }
 
 #[cfg(test)]
@@ -66,6 +71,13 @@ mod tests {
             ("\u{feff}x\u{200b}y\0", "xy"),
             ("hi\u{e0069}\u{e0067}\u{e006e}", "hi"),
             ("\t\n  x \n", "x"),
+            ("\u{200b} \u{ad}\n x", "x"),
+            (
+                "a\u{ad}\u{34f}\u{115f}\u{1160}\u{180e}\u{3164}\u{ffa0}b",
+                "ab",
+            ),
+            ("a\u{17b4}\u{17b5}\u{1d173}\u{1d17a}\u{fe00}\u{fe0e}b", "ab"),
+            ("❤\u{fe0f}", "❤\u{fe0f}"),
             (
                 "👩\u{200d}🚀 می\u{200c}خواهم",
                 "👩\u{200d}🚀 می\u{200c}خواهم",

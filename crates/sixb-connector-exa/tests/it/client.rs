@@ -94,7 +94,7 @@ async fn without_a_key_nothing_is_sent() {
         (none, "the vault is closed"),
         (ApiKey::from(SecretString::from(" ")), "it is empty"),
         (
-            ApiKey::from(SecretString::from(format!("{KEY}\n"))),
+            ApiKey::from(SecretString::from(format!("{KEY}\n{KEY}"))),
             "no header may hold",
         ),
     ] {
@@ -108,6 +108,19 @@ async fn without_a_key_nothing_is_sent() {
         assert!(text.contains(expect) && !text.contains(KEY), "{text}");
     }
     assert_eq!(server.connections(), 0);
+}
+
+#[tokio::test]
+async fn blanks_around_a_key_are_no_part_of_it() {
+    let quoted = json!({"results": [{"url": "https://a.test", "text": format!("x {KEY} y")}]});
+    for key in [format!("{KEY}\t"), format!(" {KEY}\r\n")] {
+        let server = Server::json(quoted.clone()).await;
+        let options = ExaOptions::new(SecretString::from(key)).base_url(server.base_url());
+        let exa = Exa::new(options).expect("client");
+        let response = exa.search(&SearchRequest::new("q")).await.expect("answer");
+        assert_eq!(response.results[0].text.as_deref(), Some("x [redacted] y"));
+        assert_eq!(header(&server.only().head, "x-api-key"), Some(KEY));
+    }
 }
 
 #[tokio::test]

@@ -138,11 +138,13 @@ async fn a_redirect_is_not_followed_and_the_key_stays() {
 #[tokio::test]
 async fn answers_without_sense_are_told_without_their_words() {
     let deep = "[".repeat(100_000);
+    let many = format!("{{\"results\": [{}{{}}]}}", "{},".repeat(150_000));
     for (body, expect) in [
         ("<html>sk-prose</html>", "is no JSON"),
         ("", "is no JSON"),
         ("{\"results\": [", "is no JSON"),
         (deep.as_str(), "is no JSON"),
+        (many.as_str(), "has too many parts"),
         ("[\"sk-prose\"]", "is no JSON object"),
         ("{\"results\": \"sk-prose\"}", "has no list of results"),
     ] {

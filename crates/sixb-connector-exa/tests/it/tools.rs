@@ -156,6 +156,51 @@ async fn strict_ends_a_search_at_an_off_policy_result() {
     let error = searched(&server, options).await.expect_err("strict");
     assert_eq!(error.kind(), ToolErrorKind::PolicyDenied);
     assert!(error.is_refusal(), "{error}");
+    assert!(!error.to_json().to_string().contains("evil"), "{error}");
+    assert!(error.operator_text().contains("evil.test"), "{error:?}");
+}
+
+#[tokio::test]
+async fn strict_ends_a_search_at_an_address_that_no_rule_can_be_applied_to() {
+    let long = format!("https://a.test/{}", "x".repeat(3_000));
+    for (url, ends) in [
+        ("https://evil.test:pw@a.test/", true),
+        ("https://@a.test/", true),
+        ("ftp://a.test/", true),
+        ("javascript:alert(1)", true),
+        ("https://a..test/", true),
+        ("https://a.test/%00", true),
+        (long.as_str(), true),
+        ("no url", false),
+        ("", false),
+    ] {
+        let server = Server::json(json!({"results": [{"url": url, "text": "x"}]})).await;
+        let options = WebSearchOptions::default().strict(true);
+        match searched(&server, options).await {
+            Err(error) => {
+                assert!(ends, "{url}: {error}");
+                assert_eq!(error.kind(), ToolErrorKind::PolicyDenied, "{url}: {error}");
+            }
+            Ok(output) => {
+                assert!(!ends, "{url}: {output}");
+                assert_eq!(output["dropped"], 1, "{url}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn companies_and_people_take_no_exclusions() {
+    for (category, sent) in [("company", false), ("people", false), ("news", true)] {
+        let server = Server::json(json!({"results": [{"url": "https://evil.test/"}]})).await;
+        let options = WebSearchOptions::default()
+            .policy(policy(&[], &["evil.test"]))
+            .category(category);
+        let output = searched(&server, options).await.expect("results");
+        assert_eq!(output["dropped"], 1, "the rule holds all the same");
+        let body = server.only().body;
+        assert_eq!(body.get("excludeDomains").is_some(), sent, "{body}");
+    }
 }
 
 #[tokio::test]
@@ -164,6 +209,8 @@ async fn case_73_a_result_without_text_falls_back_and_says_so() {
         {"url": "https://a.test/1", "highlights": ["x"]},
         {"url": "https://a.test/2", "summary": "in short"},
         {"url": "https://a.test/3", "highlights": []},
+        {"url": "https://a.test/4", "text": "\u{200b}\u{ad} ", "highlights": ["\u{feff}"], "summary": "seen"},
+        {"url": "https://a.test/5", "text": "\u{200b}\u{200d}"},
     ]}))
     .await;
     let output = searched(&server, WebSearchOptions::default())
@@ -175,8 +222,24 @@ async fn case_73_a_result_without_text_falls_back_and_says_so() {
             {"title": "", "url": "https://a.test/1", "text": "x", "textSource": "highlights"},
             {"title": "", "url": "https://a.test/2", "text": "in short", "textSource": "summary"},
             {"title": "", "url": "https://a.test/3", "text": "(no text of this page is available)"},
+            {"title": "", "url": "https://a.test/4", "text": "seen", "textSource": "summary"},
+            {"title": "", "url": "https://a.test/5", "text": "(no text of this page is available)"},
         ])
     );
+    for (page, expect) in [
+        (json!({"text": "\u{200b}", "summary": "seen"}), Some("seen")),
+        (json!({"text": "\u{200b}"}), None),
+    ] {
+        let mut page = page;
+        page["url"] = json!("https://a.test/");
+        let server = Server::json(json!({"results": [page]})).await;
+        let output = fetched(&server, WebFetchOptions::default(), "https://a.test").await;
+        match (output, expect) {
+            (Ok(output), Some(text)) => assert_eq!(output["text"], text),
+            (Err(error), None) => assert_eq!(error.kind(), ToolErrorKind::NotFound),
+            (got, _) => panic!("{got:?}"),
+        }
+    }
 }
 
 #[tokio::test]
@@ -262,7 +325,18 @@ async fn another_page_than_the_requested_one_is_found_out() {
                     (&json!(asked), &json!(url))
                 );
             }
-            (Err(error), Err(kind)) => assert_eq!(error.kind(), kind, "{results}: {error}"),
+            (Err(error), Err(kind)) => {
+                assert_eq!(error.kind(), kind, "{results}: {error}");
+                // Where it led is the page's word, and for the operator.
+                let words = error.to_json().to_string();
+                assert!(
+                    !words.contains("denied.test") && !words.contains("127.0"),
+                    "{words}"
+                );
+                if kind == ToolErrorKind::PolicyDenied {
+                    assert!(error.operator_text().contains("http"), "{error:?}");
+                }
+            }
             (got, _) => panic!("{results}: {got:?}"),
         }
     }

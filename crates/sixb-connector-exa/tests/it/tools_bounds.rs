@@ -7,7 +7,7 @@ use sixb_connector_exa::{
 use sixb_tools::{MAX_RESULT_BYTES, ToolErrorKind, schema};
 
 use crate::{
-    server::{Server, answer},
+    server::{KEY, Server, answer},
     tools::{call, context, fetch, policy, search},
 };
 
@@ -97,6 +97,21 @@ async fn text_of_strangers_holds_nothing_but_text() {
         assert_eq!(output["results"][0][name], "]0;titleabc", "{name}");
     }
     assert_eq!(output["untrusted"], true);
+    // What goes from a text does not put a key together.
+    let (front, back) = KEY.split_at(4);
+    let apart = format!("x {front}\u{200b}{back} {front}\u{ad}\u{e0041}{back}");
+    let server = Server::json(
+        json!({"results": [{"url": "https://a.test/", "title": apart, "text": apart}]}),
+    )
+    .await;
+    let output = call(
+        &search(WebSearchOptions::default()),
+        context(&server).build(),
+        json!({"query": "q"}),
+    )
+    .await
+    .expect("results");
+    assert_eq!(output["results"][0]["text"], "x [redacted] [redacted]");
 }
 
 #[tokio::test]

@@ -1,10 +1,15 @@
 //! How the tools fail: by which kind, in whose words, and with what left behind.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
 use sixb_connector_exa::{EXA, ExaOptions, WebFetchOptions, WebSearchOptions, exa_connector};
 use sixb_tools::{CancellationToken, Connectors, Credential, ToolContext, ToolErrorKind};
+use tracing::{Event, Level, Metadata, Subscriber, field::Field, span};
 
 use crate::{
     server::{KEY, Piece, Server, answer, header},
@@ -37,6 +42,11 @@ async fn statuses_of_pages_are_errors_by_kind() {
         assert_eq!(error.kind(), kind, "{tag}: {error}");
         assert!(!error.operator_text().contains("Ignore"), "{error:?}");
     }
+    let nameless = json!({"status": "error", "error": {"tag": "CRAWL_NOT_FOUND"}});
+    let server = Server::json(json!({"results": [], "statuses": [nameless]})).await;
+    let error = fetched(&server, WebFetchOptions::default(), "https://a.test").await;
+    let error = error.expect_err("one URL was asked for, so it is this one's");
+    assert_eq!(error.kind(), ToolErrorKind::NotFound, "{error}");
 }
 
 #[tokio::test]
@@ -77,6 +87,50 @@ async fn what_a_provider_says_never_reaches_the_model() {
             error.operator_text()
         );
     }
+}
+
+/// Keeps what is told as a warning.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<String>>);
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::WARN && metadata.target().starts_with("sixb_connector_exa")
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut |field: &Field, value: &dyn fmt::Debug| {
+            let told = format!("{field}={value:?} ");
+            self.0.lock().expect("told").push_str(&told);
+        });
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[tokio::test]
+async fn operators_are_told_why_a_call_failed() {
+    let warnings = Warnings::default();
+    let _told = tracing::subscriber::set_default(warnings.clone());
+    let body = json!({"error": format!("no such option; {KEY}"), "requestId": "r-9"}).to_string();
+    let server = Server::start([answer("400 Bad Request", "", &body)]).await;
+    let options = WebSearchOptions::default();
+    searched(&server, options).await.expect_err("400");
+    let told = warnings.0.lock().expect("told").clone();
+    for part in ["no such option; [redacted]", "HTTP 400", "request r-9"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!told.contains(KEY), "{told}");
 }
 
 #[tokio::test]

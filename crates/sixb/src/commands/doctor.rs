@@ -10,6 +10,7 @@ use sixb_agent::{Endpoint, OpenAiModel};
 use sixb_sandbox::{Capabilities, SandboxError};
 
 use crate::{
+    agents,
     cli::JsonArgs,
     config::{Config, web::FromEnv},
     factory,
@@ -375,19 +376,23 @@ fn web_tools(config: &Result<Config>, variable: impl Fn(&str) -> Option<String>)
         Some(FromEnv(name)) => name.as_str(),
         None => "EXA_API_KEY",
     };
-    match web::options(config, variable) {
-        Ok(_) => check(
-            NAME,
-            Status::Ok,
-            format!("Exa, with the key in {name}"),
-            None,
-        ),
+    let own_address = variable(web::BASE_URL).is_some_and(|url| !url.trim().is_empty());
+    // What a run would refuse is told here too.
+    match web::options(config, variable).and_then(|_| agents::check_tools(config)) {
+        Ok(()) => {
+            let address = match own_address {
+                true => format!(", at the address in {}", web::BASE_URL),
+                false => String::new(),
+            };
+            let detail = format!("Exa{address}, with the key in {name}");
+            check(NAME, Status::Ok, detail, None)
+        }
         Err(error) => {
             let text = error.to_string();
             // What follows the last semicolon says what to do.
             let (detail, remedy) = match text.rsplit_once("; ") {
                 Some((detail, remedy)) => (detail, remedy),
-                None => (text.as_str(), "correct [connectors.exa] in sixb.toml"),
+                None => (text.as_str(), "correct it in sixb.toml"),
             };
             check(NAME, Status::Weak, detail, Some(remedy))
         }
@@ -451,7 +456,7 @@ mod tests {
             remedy: "turn them on".into(),
         };
         let exa = |lines: &str| Config::parse(&format!("[connectors.exa]\n{lines}"));
-        let planted = |_: &str| Some("sk-planted".to_owned());
+        let planted = |name: &str| (name != web::BASE_URL).then(|| "sk-planted".to_owned());
         let capabilities = |level: &str| {
             Capabilities::new(
                 Isolation::Namespaces,
@@ -473,6 +478,7 @@ mod tests {
             web_tools(&Ok(Config::default()), |_| None),
             web_tools(&Err(anyhow::anyhow!("sixb.toml:3: no")), |_| None),
             web_tools(&exa(""), planted),
+            web_tools(&exa("api_key = \"env:KEY\""), |_| Some("sk-planted".into())),
             web_tools(&exa("api_key = \"env:KEY\""), |_| None),
             web_tools(&exa("api_key = \"env:KEY\""), |_| Some(" ".into())),
             web_tools(

@@ -98,8 +98,25 @@ impl Unknown {
             Some(likely) => format!("did you mean `{likely}`?"),
             None => format!("the keys here are {}", self.known.join(", ")),
         };
+        let known_tables = self.path.strip_suffix(&self.key).unwrap_or_default();
+        let known_tables = known_tables.trim_end_matches('.');
+        // A slip of the pen may be shown. Anything longer may be a key that stands left of the `=`.
+        let slip = likely.is_some_and(|likely| self.key.len() <= likely.len() + 2);
+        let near_keys =
+            known_tables == "tools" || known_tables.split('.').next() == Some("connectors");
+        if near_keys && !slip {
+            return format!("{known_tables}: unknown key; {remedy}");
+        }
         format!("{}: unknown key `{}`; {remedy}", self.path, self.key)
     }
+}
+
+/// Whether a message may quote the value of a key of the file: not where keys of accounts are expected nearby.
+pub(super) fn may_be_quoted(key: &str) -> bool {
+    matches!(
+        key.split('.').next(),
+        Some("project" | "sandbox" | "blobs" | "agents")
+    )
 }
 
 /// The known text that `text` was probably meant to be.

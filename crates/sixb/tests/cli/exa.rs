@@ -248,6 +248,10 @@ fn what_is_missing_or_wrong_is_named_before_anything_starts() {
             &["connectors.exa.api_key", "begin with EXA_"],
         ),
         (
+            "[connectors.exa]\napi_key = \"env:EXA_API_KEY\"\nbase_url = \"https://thief.test\"\n[agents.a]\ntools = [\"web_fetch\"]\n".into(),
+            &["connectors.exa.base_url", "does not belong into this file", "EXA_BASE_URL"],
+        ),
+        (
             "[connectors.exa]\napi_key = \"env:EXA_API_KEY\"\n[tools.web_search]\nallowed_domains = []\n[agents.a]\ntools = [\"web_search\"]\n".into(),
             &["tools.web_search.allowed_domains is empty", "take the line out"],
         ),
@@ -288,6 +292,48 @@ fn doctor_tells_whether_there_is_a_key_and_never_the_key() {
         &format!("[connectors.exa]\napi_key = \"{SECRET}\"\n"),
     );
     assert!(line(&place, &[]).contains("does not belong into this file"));
+    for (file, part) in [
+        ("[connectors]\nexa = \"KEY\"\n", "wrong type"),
+        ("[connectors.exa]\n\"KEY\" = 1\n", "unknown key"),
+    ] {
+        place.write("sixb.toml", &file.replace("KEY", SECRET));
+        assert!(line(&place, &[]).contains(part), "{file}");
+        // `Place` checks that no output shows the key.
+        let ended = place.sixb_with_env(&["doctor", "--json"], &[]);
+        assert!(ended.stdout.contains(part), "{ended:?}");
+    }
+    // What a run refuses is found without one.
+    for (more, part) in [
+        (
+            "[tools.web_search]\nmax_cost_dollars = nan\n",
+            "no amount of money",
+        ),
+        (
+            "[tools.web_fetch]\nallowed_domains = []\n",
+            "allowed_domains is empty",
+        ),
+        (
+            "[agents.a]\ntools = [\"web_fetch\", \"web_fetch\"]\n",
+            "agents.a.tools",
+        ),
+        ("base_url = \"https://thief.test\"\n", "EXA_BASE_URL"),
+    ] {
+        let file = format!("[connectors.exa]\napi_key = \"env:EXA_API_KEY\"\n{more}");
+        place.write("sixb.toml", &file);
+        let told = line(&place, &[("EXA_API_KEY", SECRET)]);
+        assert!(told.contains(part) && !told.contains("Exa, with"), "{told}");
+    }
+    place.write(
+        "sixb.toml",
+        "[connectors.exa]\napi_key = \"env:EXA_API_KEY\"\n",
+    );
+    let told = line(&place, &[("EXA_API_KEY", "no key"), ("EXA_BASE_URL", "")]);
+    assert!(told.contains("characters that no key has"), "{told}");
+    let own = [
+        ("EXA_API_KEY", SECRET),
+        ("EXA_BASE_URL", "https://exa.test"),
+    ];
+    assert!(line(&place, &own).contains("at the address in EXA_BASE_URL"));
     let empty = Place::new();
     assert!(line(&empty, &[]).contains("not set up"));
     assert!(exa.seen().is_empty(), "it connects to nothing");
