@@ -25,6 +25,8 @@ pub(super) struct Start {
     pub(super) messages: Vec<Message>,
     /// Where the present turn begins in `messages`.
     pub(super) turn: usize,
+    /// The run was interrupted after the model had answered: this is what it said, the last of `messages`.
+    pub(super) answered: bool,
     /// Ids of all calls so far.
     pub(super) call_ids: HashSet<String>,
     /// Steps that were begun before.
@@ -64,6 +66,7 @@ impl Start {
         Self {
             messages,
             turn,
+            answered: false,
             call_ids,
             steps: 0,
             usage: Usage::default(),
@@ -84,11 +87,12 @@ impl Start {
         }
         feed.state_now(resumed);
         past.drop_partial_step();
-        let on = RecordBody::User {
+        let answered = answer_stands(&past.messages);
+        let on = (!answered).then(|| RecordBody::User {
             text: RESUMED.to_owned(),
             runtime: true,
-        };
-        feed.record_all(std::iter::once(on).chain(brought.records));
+        });
+        feed.record_all(on.into_iter().chain(brought.records));
         let turn = history.len();
         let mut call_ids = ids(&history);
         call_ids.extend(past.call_ids);
@@ -99,15 +103,29 @@ impl Start {
         }
         let mut messages = history;
         messages.extend(past.messages);
-        messages.push(Message::user(RESUMED));
+        if !answered {
+            messages.push(Message::user(RESUMED));
+        }
         Self {
             messages,
             turn,
+            answered,
             call_ids,
             steps: past.steps,
             usage: past.usage,
         }
     }
+}
+
+/// Whether the model had said all it wanted: its last step is whole and calls nothing. Where commands ran in the sandbox it is
+/// asked once more all the same, since outputs that were not collected yet are gone with it.
+fn answer_stands(messages: &[Message]) -> bool {
+    let ran_commands = messages.iter().any(|message| match message {
+        Message::Assistant { calls, .. } => calls.iter().any(|call| call.name == "bash"),
+        _ => false,
+    });
+    let last = messages.last();
+    !ran_commands && matches!(last, Some(Message::Assistant { calls, .. }) if calls.is_empty())
 }
 
 fn ids(messages: &[Message]) -> HashSet<String> {

@@ -91,6 +91,12 @@ impl Steps<'_> {
             follows: run.start.turn > 0,
             output_schema: run.output.as_ref().map(|output| &output.schema),
         });
+        if run.start.answered
+            && let Some(Message::Assistant { text, .. }) = self.messages.pop()
+            && let Some(status) = self.answered(text, FinishReason::Stop, false).await
+        {
+            return status;
+        }
         let first = run.start.steps.saturating_add(1);
         let most = run.start.steps.saturating_add(agent.max_steps);
         for step in first..=most {

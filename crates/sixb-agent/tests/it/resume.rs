@@ -114,6 +114,10 @@ async fn a_run_that_was_killed_after_any_record_goes_on_without_repeating_a_call
             "{keep}: {:?}",
             outcome.status
         );
+        if !interrupted {
+            // Also where the answer was the last thing that was written: it stands.
+            assert_eq!(outcome.text, "Done: 1", "{keep}");
+        }
 
         let mut reader =
             Reader::open(folder.path().join(&id).join("transcript.jsonl")).expect("open");
