@@ -69,7 +69,7 @@ impl Agent {
         ModelLabel::of(&*self.model)
     }
 
-    /// The tools granted to it, `bash` and `read` included.
+    /// The tools granted to it, `bash`, `read` and `view_file` included.
     pub fn tools(&self) -> &[ToolSpec] {
         &self.specs
     }
@@ -128,7 +128,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Takes `bash` and `read` away, which every agent has otherwise.
+    /// Takes `bash`, `read` and `view_file` away, which every agent has otherwise.
     pub fn without_sandbox_tools(mut self) -> Self {
         self.sandbox_tools = false;
         self

@@ -68,23 +68,20 @@ pub(crate) async fn take(
 ) -> Taken {
     let mut taken = Taken::default();
     let promoted = promoted(artifacts.files().all(), saved, &mut taken.diagnostics);
-    let plan = match sandbox {
-        Some(sandbox) => planned(sandbox, foreign, &mut taken.diagnostics, deadline).await,
-        None => Vec::new(),
-    };
-    for take in plan {
-        let shown = take.relative.shown();
-        let Some(sandbox) = sandbox else { break };
-        let staging = stage(sandbox, take, &promoted, artifacts.blobs(), folder);
-        match within(deadline, staging).await {
-            Some(Ok((file, problem))) => {
-                taken.files.extend(file);
-                taken.diagnostics.extend(problem);
+    if let Some(sandbox) = sandbox {
+        for take in planned(sandbox, foreign, &mut taken.diagnostics, deadline).await {
+            let shown = take.relative.shown();
+            let staging = stage(sandbox, take, &promoted, artifacts.blobs(), folder);
+            match within(deadline, staging).await {
+                Some(Ok((file, problem))) => {
+                    taken.files.extend(file);
+                    taken.diagnostics.extend(problem);
+                }
+                Some(Err((code, message))) => {
+                    taken.diagnostics.push(omission(code, &shown, &message));
+                }
+                None => taken.diagnostics.push(out_of_time(&shown)),
             }
-            Some(Err((code, message))) => {
-                taken.diagnostics.push(omission(code, &shown, &message));
-            }
-            None => taken.diagnostics.push(out_of_time(&shown)),
         }
     }
     // Folders are names, too; and a run that goes on after an interruption has saved some before.

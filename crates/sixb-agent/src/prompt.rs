@@ -10,7 +10,7 @@ use crate::workspace::layout;
 pub(crate) struct PromptParts<'a> {
     pub(crate) agent_name: &'a str,
     pub(crate) instructions: &'a str,
-    /// The agent has `bash` and `read`.
+    /// The agent has `bash`, and with it the other tools of the sandbox.
     pub(crate) has_sandbox_tools: bool,
     /// There is an output directory.
     pub(crate) has_outputs: bool,

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use sixb_agent::{check_store, state_folder};
-use sixb_artifacts::store::BlobStore;
+use sixb_artifacts::store::{BlobError, BlobStore};
 use sixb_sandbox::{CreateOptions, Workspace};
 
 use crate::{cli::BlobArgs, config::Config, failure::usage};
@@ -43,10 +43,13 @@ pub(crate) fn store(flag: &BlobArgs, config: &Config) -> Result<BlobStore> {
         }),
     );
     // The URL is part of the error, except for what may be secret in it.
-    BlobStore::open_url(url, options).map_err(|error| {
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-        usage(format!("{name}: {error}{}", cause.unwrap_or_default()))
-    })
+    BlobStore::open_url(url, options).map_err(|error| usage(format!("{name}: {}", whole(&error))))
+}
+
+/// An error with its cause, which says what is wrong with a folder.
+fn whole(error: &BlobError) -> String {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
+    format!("{error}{}", cause.unwrap_or_default())
 }
 
 /// Refuses a store in the hands of the sandbox. Runs do so themselves.
@@ -69,13 +72,8 @@ pub(crate) fn check(store: &BlobStore, options: &CreateOptions) -> Result<()> {
 /// Where transcripts lie too: no sandbox writes there, and every folder of the user finds the files of its conversations.
 fn own() -> Result<BlobStore> {
     match state_folder() {
-        Some(folder) => BlobStore::local(&folder).map_err(|error| {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-            usage(format!(
-                "{error}{}; name a store with --blobs URL",
-                cause.unwrap_or_default()
-            ))
-        }),
+        Some(folder) => BlobStore::local(&folder)
+            .map_err(|error| usage(format!("{}; name a store with --blobs URL", whole(&error)))),
         None => Err(usage(
             "there is no place for files: neither XDG_STATE_HOME nor HOME is set, and the temporary directory has no folder for them; name a store with --blobs URL",
         )),

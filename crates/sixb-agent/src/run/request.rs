@@ -46,8 +46,8 @@ pub struct RunRequest {
     pub output_schema: Option<Value>,
     /// Options of its sandbox, over the factory's.
     pub sandbox: CreateOptions,
-    /// The host folder that output files go to, as `<outputs>/<run id>/…`. Without it they are left behind, with a
-    /// diagnostic. It may lie in a workspace that the guest writes to: then they are saved once the sandbox is gone. Below
+    /// The host folder that output files go to, as `<outputs>/<run id>/…`. Without it they are in the
+    /// store alone. It may lie in a workspace that the guest writes to: then they are saved once the sandbox is gone. Below
     /// the current directory and the workspace links are not followed.
     pub outputs: Option<PathBuf>,
     /// The host folder of transcripts, `<transcripts>/<run id>/transcript.jsonl`. Without it none is kept. It may not lie
