@@ -1,7 +1,7 @@
 //! The program that runs inside the microVM: it starts commands, watches over them and serves file calls.
 //!
 //! It is one static program without dependencies, so that it works in every image. `build.rs` compiles it and the crate
-//! carries it; the host shows it to the guest read-only and starts it once per machine. It speaks on a Unix socket that
+//! carries it; the host copies it into the machine, or shows it to a container read-only, and starts it once. It speaks on a Unix socket that
 //! smolvm hands to the host. Nothing in here is trusted by the host.
 
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ mod cgroup;
 mod files;
 mod list;
 mod relay;
+mod resident;
 mod run;
 mod wire;
 
@@ -127,6 +128,8 @@ fn serve(arguments: Vec<String>) -> io::Result<()> {
         fs::create_dir_all(folder)?;
     }
     let listener = UnixListener::bind(socket)?;
+    // Beside the first requests: they need not wait for it.
+    thread::spawn(resident::bring);
     let open = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming() {
         let Ok(stream) = stream else { continue };

@@ -6,6 +6,7 @@
 use std::{
     ffi::OsString,
     fmt,
+    os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -15,7 +16,7 @@ use async_trait::async_trait;
 use sixb_sandbox::{Result, SandboxError};
 use tokio::io::AsyncReadExt;
 
-use crate::install::Installation;
+use crate::{console, install::Installation};
 
 /// More than this is not read of what smolvm prints.
 const MAX_OUTPUT: u64 = 4 << 20;
@@ -64,6 +65,8 @@ pub(crate) struct Spec {
 pub(crate) trait Smolvm: fmt::Debug + Send + Sync {
     async fn create(&self, spec: &Spec) -> Result<()>;
     async fn start(&self, name: &str) -> Result<()>;
+    /// Copies a program of the host into the machine.
+    async fn place(&self, name: &str, program: &Path, guest: &str) -> Result<()>;
     /// Starts a program in the machine that lives on.
     async fn launch(&self, name: &str, argv: &[String]) -> Result<()>;
     /// Ends and removes a machine; one that does not exist is removed already.
@@ -152,6 +155,17 @@ impl Cli {
         Err(failure.into_error(op))
     }
 
+    /// The last lines that a machine printed; empty where it printed none.
+    async fn console(&self, name: &str) -> String {
+        let words = self.words("data-dir", name);
+        let Ok(folder) = self.call("find the machine's folder", words, SHORT).await else {
+            return String::new();
+        };
+        let folder = PathBuf::from(OsString::from_vec(folder.trim_ascii_end().to_vec()));
+        let told = tokio::task::spawn_blocking(move || console::last_lines(&folder));
+        told.await.unwrap_or_default()
+    }
+
     fn words(&self, verb: &str, name: &str) -> Vec<OsString> {
         [
             verb.into(),
@@ -233,13 +247,37 @@ impl Smolvm for Cli {
     }
 
     async fn start(&self, name: &str) -> Result<()> {
-        self.call(
-            "start the machine",
-            self.words("start", name),
-            self.boot_deadline,
-        )
-        .await
-        .map(drop)
+        let op = "start the machine";
+        let started = self.call(op, self.words("start", name), self.boot_deadline);
+        match started.await {
+            Ok(_) => Ok(()),
+            // smolvm tells that the machine ended; why, only the machine's own console does.
+            Err(SandboxError::Provider { op, detail, source }) => {
+                let console = self.console(name).await;
+                let detail = match console.is_empty() {
+                    true => detail,
+                    false => format!("{detail}; its console ends: {console}"),
+                };
+                Err(SandboxError::Provider { op, detail, source })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn place(&self, name: &str, program: &Path, guest: &str) -> Result<()> {
+        let words = [
+            "cp".into(),
+            "--state-dir".into(),
+            self.state.clone().into(),
+            "--mode".into(),
+            "755".into(),
+            program.into(),
+            format!("{name}:{guest}").into(),
+        ];
+        let op = "copy the guest's program";
+        self.call(op, words.into(), self.boot_deadline)
+            .await
+            .map(drop)
     }
 
     async fn launch(&self, name: &str, argv: &[String]) -> Result<()> {

@@ -266,17 +266,19 @@ impl SandboxFactory for SmolvmSandboxFactory {
         PROVIDER
     }
 
-    async fn create(&self, options: CreateOptions) -> Result<Arc<dyn Sandbox>> {
-        let cancel = options.cancel.clone();
-        if cancel.is_cancelled() {
+    async fn create(&self, mut options: CreateOptions) -> Result<Arc<dyn Sandbox>> {
+        if options.cancel.is_cancelled() {
             return Err(SandboxError::Cancelled {
                 op: "create the sandbox",
             });
         }
-        // In a task of its own: a caller that goes away leaves a sandbox that is dropped, and so removed, once it is made.
+        // In a task of its own, so that what was begun is undone also for a caller that goes away: that cancels it.
+        options.cancel = options.cancel.child_token();
+        let gone = options.cancel.clone().drop_guard();
         let made = tokio::spawn(make::make(self.clone(), options)).await;
         let sandbox =
             made.map_err(|error| SandboxError::provider("create the sandbox", error, None))??;
+        gone.disarm();
         Ok(Arc::new(sandbox))
     }
 

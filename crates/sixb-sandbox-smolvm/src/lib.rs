@@ -6,6 +6,7 @@
 )]
 #![cfg(unix)]
 
+mod console;
 mod engine;
 mod factory;
 mod files;

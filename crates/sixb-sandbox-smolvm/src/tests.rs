@@ -110,6 +110,10 @@ impl Smolvm for Fake {
         Ok(())
     }
 
+    async fn place(&self, _: &str, _: &std::path::Path, _: &str) -> Result<()> {
+        Ok(())
+    }
+
     async fn launch(&self, _: &str, _: &[String]) -> Result<()> {
         Ok(())
     }

@@ -208,13 +208,14 @@ pub(super) async fn waiting_can_be_cancelled(suite: &Suite) {
 }
 
 /// The pids of an ended sandbox cannot be asked inside it, but its waiters can.
-pub(super) async fn destroy_ends_background_processes(suite: &Suite) {
+pub(super) async fn case_32_background_processes_end_with_their_sandbox(suite: &Suite) {
     if refused(suite).await {
         return;
     }
     for destroy in [true, false] {
         let guest = suite.guest_with(CreateOptions::default()).await;
         let id = start(&guest, "echo begun > mark; sleep 1000").await;
+        let nobody_waits = start(&guest, "sleep 1000").await;
         guest.appears("mark").await;
         let waiting = tokio::spawn({
             let (sandbox, id) = (guest.clone(), id.clone());
@@ -245,26 +246,11 @@ pub(super) async fn destroy_ends_background_processes(suite: &Suite) {
             ),
             Err(error) => fails_with::<()>("a wait when its sandbox ends", Err(error), &["Lost"]),
         }
-        guest.done().await;
-    }
-}
-
-pub(super) async fn case_32_waiting_after_the_end_is_lost(suite: &Suite) {
-    if refused(suite).await {
-        return;
-    }
-    for destroy in [true, false] {
-        let guest = suite.guest_with(CreateOptions::default()).await;
-        let id = start(&guest, "sleep 60").await;
-        match destroy {
-            true => guest.destroy().await.expect("destroy"),
-            false => guest.stop().await.expect("stop"),
-        }
         let token = CancellationToken::new();
         let waited = within(
             suite.scale.seconds(1.0),
             "wait after the end",
-            guest.wait(&id, &token),
+            guest.wait(&nobody_waits, &token),
         )
         .await;
         fails_with("wait after the end", waited, &["Lost"]);

@@ -86,7 +86,8 @@ fn secrets() -> Vec<(String, String)> {
 }
 
 async fn absent(guest: &Guest, script: &str) {
-    let seen = guest.sh(script).await.stdout.text();
+    let command = Command::script(script).env("SIXB_SEEN", "1");
+    let seen = guest.command(command).await.stdout.text();
     assert!(
         seen.contains("SIXB_SEEN="),
         "the script shows an environment at all: {seen:?}"
@@ -100,17 +101,13 @@ async fn absent(guest: &Guest, script: &str) {
 }
 
 pub(super) async fn case_19_host_secrets_are_absent(suite: &Suite) {
-    let guest = suite
-        .guest_with(CreateOptions::default().env("SIXB_SEEN", "1"))
-        .await;
+    let guest = suite.guest().await;
     absent(&guest, "env; export -p; set").await;
     guest.done().await;
 }
 
 pub(super) async fn case_20_host_secrets_are_absent_from_proc(suite: &Suite) {
-    let guest = suite
-        .guest_with(CreateOptions::default().env("SIXB_SEEN", "1"))
-        .await;
+    let guest = suite.guest().await;
     absent(
         &guest,
         "cat /proc/$PPID/environ /proc/1/environ /proc/[0-9]*/environ | tr '\\0' '\\n'",

@@ -278,7 +278,7 @@ while os.path.exists(\"running\"):
                 guest.stat(&file("swap/running")).await.is_ok()
             })
             .await;
-        let until = Instant::now() + suite.scale.seconds(3.0);
+        let until = Instant::now() + suite.scale.passing(3.0);
         let (mut inside, mut refused) = (0, 0);
         for round in 0.. {
             if Instant::now() > until {
@@ -313,7 +313,7 @@ while os.path.exists(\"running\"):
                 canary.check("a race");
             }
         }
-        for round in 0..200 {
+        for round in 0..suite.scale.size(200) {
             // What is inside goes with the first that hits it; what is outside must stay.
             let _ = guest.remove(&path("swap/at/canary")).await;
             if round % 50 == 0 {

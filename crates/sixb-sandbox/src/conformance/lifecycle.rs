@@ -1,6 +1,6 @@
 //! Making and ending sandboxes.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use tokio::time::{sleep, timeout};
 
@@ -37,7 +37,7 @@ async fn ids(suite: &Suite) -> BTreeSet<String> {
 }
 
 pub(super) async fn a_new_sandbox_describes_itself(suite: &Suite) {
-    let guest = suite.guest_with(CreateOptions::default()).await;
+    let guest = suite.guest().await;
     assert_eq!(guest.status(), SandboxStatus::Running);
     assert_eq!(guest.provider(), suite.factory.provider());
     assert!(!guest.id().is_empty() && !guest.to_string().is_empty());
@@ -85,8 +85,8 @@ pub(super) async fn capabilities_are_as_expected(suite: &Suite) {
 }
 
 pub(super) async fn ids_are_unique(suite: &Suite) {
-    let guests =
-        futures::future::join_all((0..3).map(|_| suite.guest_with(CreateOptions::default()))).await;
+    let new = || suite.guest_with(CreateOptions::default());
+    let guests: [_; 3] = tokio::join!(suite.guest(), new(), new()).into();
     let unique: BTreeSet<_> = guests.iter().map(|guest| guest.id().to_owned()).collect();
     assert_eq!(unique.len(), 3, "{unique:?}");
     assert!(
@@ -163,25 +163,10 @@ async fn every_call_fails(sandbox: &dyn Sandbox) {
     }
 }
 
-pub(super) async fn stop_then_every_call_fails(suite: &Suite) {
-    let guest = suite.guest_with(CreateOptions::default()).await;
-    guest.write("a", "kept until destroy").await;
-    guest.stop().await.expect("stop");
-    guest.stop().await.expect("stop again");
-    every_call_fails(&**guest).await;
-    guest.done().await;
-}
-
-pub(super) async fn destroy_then_every_call_fails(suite: &Suite) {
+/// Ends the sandbox under a command that runs, and calls what cannot be called any more.
+async fn ends_everything(suite: &Suite, destroy: bool) {
     let guest = suite.guest_with(CreateOptions::default()).await;
     guest.write("a", "a").await;
-    guest.destroy().await.expect("destroy");
-    every_call_fails(&**guest).await;
-}
-
-/// Ends the sandbox under a command that runs.
-async fn ends_a_running_command(suite: &Suite, destroy: bool) {
-    let guest = suite.guest_with(CreateOptions::default()).await;
     let sandbox = guest.clone();
     let running = tokio::spawn(async move {
         sandbox
@@ -213,15 +198,17 @@ async fn ends_a_running_command(suite: &Suite, destroy: bool) {
         describe(&output)
     );
     assert_eq!(output.stdout.text(), "begun\n", "what it wrote is kept");
+    guest.stop().await.expect("stop again");
+    every_call_fails(&**guest).await;
     guest.done().await;
 }
 
-pub(super) async fn stop_ends_a_running_command(suite: &Suite) {
-    ends_a_running_command(suite, false).await;
+pub(super) async fn stop_ends_the_command_and_later_calls_fail(suite: &Suite) {
+    ends_everything(suite, false).await;
 }
 
-pub(super) async fn destroy_ends_a_running_command(suite: &Suite) {
-    ends_a_running_command(suite, true).await;
+pub(super) async fn destroy_ends_the_command_and_later_calls_fail(suite: &Suite) {
+    ends_everything(suite, true).await;
 }
 
 /// Moments of a boot, in ms: at once, and early enough that some hit it.
@@ -231,7 +218,7 @@ pub(super) async fn destroy_during_boot_leaves_nothing(suite: &Suite) {
     let before = ids(suite).await;
     for millis in MOMENTS {
         let lazy = LazySandbox::boot(suite.factory.clone(), CreateOptions::default());
-        sleep(suite.scale.time(Duration::from_millis(millis))).await;
+        sleep(suite.scale.passing(millis as f64 / 1000.0)).await;
         within(
             suite.scale.seconds(20.0),
             "destroy during boot",
@@ -266,7 +253,7 @@ pub(super) async fn a_cancelled_create_leaves_nothing(suite: &Suite) {
             .factory
             .create(CreateOptions::default().cancel(token.clone()));
         let fire = async {
-            sleep(suite.scale.time(Duration::from_millis(millis))).await;
+            sleep(suite.scale.passing(millis as f64 / 1000.0)).await;
             token.cancel();
         };
         match tokio::join!(create, fire).0 {
@@ -284,7 +271,7 @@ pub(super) async fn a_cancelled_create_leaves_nothing(suite: &Suite) {
 pub(super) async fn a_dropped_create_leaves_nothing(suite: &Suite) {
     let before = ids(suite).await;
     for millis in MOMENTS {
-        let moment = suite.scale.time(Duration::from_millis(millis));
+        let moment = suite.scale.passing(millis as f64 / 1000.0);
         if let Ok(created) = timeout(moment, suite.factory.create(CreateOptions::default())).await {
             created.expect("create").destroy().await.expect("destroy");
         }

@@ -1,4 +1,4 @@
-//! What a sandbox reaches.
+//! What a sandbox reaches. One that is asked for nothing has no network.
 
 use std::{
     io::{Read, Write},
@@ -45,7 +45,7 @@ fn refused(output: &CommandOutput, what: &str) {
 }
 
 pub(super) async fn loopback_works_inside(suite: &Suite) {
-    let guest = suite.guest_with(with(NetworkPolicy::None)).await;
+    let guest = suite.guest().await;
     let closed = connect(suite, &guest, "127.0.0.1", 9).await;
     assert!(
         closed.stderr.text().contains("refused"),
@@ -67,7 +67,7 @@ for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "localho
 }
 
 pub(super) async fn none_reaches_nothing(suite: &Suite) {
-    let guest = suite.guest_with(CreateOptions::default()).await;
+    let guest = suite.guest().await;
     for (host, port) in [
         ("192.0.2.1", 80),
         ("1.1.1.1", 443),
@@ -92,7 +92,7 @@ pub(super) async fn none_reaches_nothing(suite: &Suite) {
 }
 
 pub(super) async fn none_resolves_nothing(suite: &Suite) {
-    let guest = suite.guest_with(CreateOptions::default()).await;
+    let guest = suite.guest().await;
     refused(
         &connect(suite, &guest, "example.com", 80).await,
         "example.com",
