@@ -1,5 +1,6 @@
 //! `cargo xtask smolvm-lab` and `cargo xtask agent-image`: smolvm for real, on machines with and without KVM.
 
+mod emulator;
 mod fetch;
 mod image;
 mod outer;
@@ -126,7 +127,8 @@ fn native_runner(wheel: &Path, binaries: &Binaries, state: &Path) -> Command {
     let mut command = Command::new(&binaries.runner);
     command
         .env("SIXB_LAB_BIN", wheel.join("smolvm"))
-        .env("SIXB_LAB_STATE", state)
+        // As the command line has it below XDG_STATE_HOME.
+        .env("SIXB_LAB_STATE", state.join("sixb"))
         // As root smolvm would start machines as users who may not open /dev/kvm.
         .env("SMOLVM_VM_UID_DROP", "off");
     command

@@ -61,6 +61,19 @@ impl Parent {
     }
 }
 
+/// Enters a group with the process that calls.
+pub(crate) fn enter(group: &Path) -> io::Result<()> {
+    fs::write(group.join("cgroup.procs"), "0")
+}
+
+/// A group for what may wait: it runs when nothing else wants to.
+pub(crate) fn idle() -> io::Result<PathBuf> {
+    let folder = Path::new(ROOT).join("sixb-idle");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("cpu.idle"), "1")?;
+    Ok(folder)
+}
+
 fn available() -> io::Result<u64> {
     let text = fs::read_to_string("/proc/meminfo")?;
     let kib = text

@@ -59,6 +59,11 @@ fn main() -> ExitCode {
             }
         },
         Some("exec") => exec(arguments.collect()),
+        Some(resident::ROLE) => {
+            let group = arguments.next().unwrap_or_default();
+            let brought = resident::bring_more(Path::new(&group));
+            ExitCode::from(u8::from(brought.is_err()))
+        }
         _ => {
             eprintln!("sixb-guest: started by the sandbox, not by hand");
             ExitCode::FAILURE
@@ -71,7 +76,7 @@ fn exec(arguments: Vec<std::ffi::OsString>) -> ExitCode {
     let [group, program, rest @ ..] = arguments.as_slice() else {
         return ExitCode::FAILURE;
     };
-    if let Err(error) = fs::write(Path::new(group).join("cgroup.procs"), "0") {
+    if let Err(error) = cgroup::enter(Path::new(group)) {
         eprintln!("sixb-guest: cannot enter {}: {error}", group.display());
         return ExitCode::from(126);
     }

@@ -4,59 +4,65 @@
 //! virtiofs forgets what it read of a file each time the file is opened, so each `bash` asks the host for all of bash and
 //! libc again. A file that was copied up is read from the machine's own memory: a shell starts in a sixth of the time.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, path::Path, process::Command};
 
-/// The shell and what it needs, then what it calls most, then what is large.
-const PROGRAMS: &[&str] = &[
-    "bash", "sh", "busybox", "cat", "ls", "mkdir", "rm", "sleep", "head", "grep", "sed", "env",
-    "curl", "python3",
-];
-const FOLDERS: &[&str] = &["/usr/bin", "/bin"];
-/// How the names of the libraries begin.
-const LIBRARIES: &[&str] = &[
-    "ld-",
-    "libc.",
-    "libtinfo.",
-    "libselinux.",
-    "libpcre2-8.",
-    "libm.",
-    "libz.",
-    "libexpat.",
-];
-#[cfg(target_arch = "x86_64")]
-const LIBRARY_FOLDERS: &[&str] = &["/lib/x86_64-linux-gnu", "/lib64", "/lib"];
-#[cfg(not(target_arch = "x86_64"))]
-const LIBRARY_FOLDERS: &[&str] = &["/lib/aarch64-linux-gnu", "/lib64", "/lib"];
-const FILES: &[&str] = &[
+use crate::cgroup;
+
+/// What every shell needs, for the processors and the libcs that there are. Copied at once.
+const SHELL: &[&str] = &[
+    "/lib/x86_64-linux-gnu/libc.so.6",
+    "/lib64/ld-linux-x86-64.so.2",
+    "/lib/x86_64-linux-gnu/libtinfo.so.6",
+    "/lib/aarch64-linux-gnu/libc.so.6",
+    "/lib/ld-linux-aarch64.so.1",
+    "/lib/aarch64-linux-gnu/libtinfo.so.6",
+    "/lib/ld-musl-x86_64.so.1",
+    "/lib/ld-musl-aarch64.so.1",
     "/etc/ld.so.cache",
-    "/etc/passwd",
-    "/etc/nsswitch.conf",
-    "/etc/profile",
+    "/bin/bash",
+    "/bin/sh",
+    "/bin/busybox",
 ];
+/// What commands call most. Copied while the machine has nothing else to do.
+const MORE: &[&str] = &[
+    "/usr/bin/sleep",
+    "/usr/bin/cat",
+    "/usr/bin/ls",
+    "/usr/bin/mkdir",
+    "/usr/bin/rm",
+    "/usr/bin/head",
+    "/usr/bin/grep",
+    "/usr/bin/sed",
+    "/usr/bin/env",
+    "/usr/bin/python3",
+    "/usr/bin/curl",
+];
+/// The word that makes this program copy [`MORE`].
+pub(crate) const ROLE: &str = "bring";
 
-/// Copies them up. What is missing is not missed; a machine whose root is not shared is left as it is.
+/// Copies the shell up and has the rest copied by a process that gives way to all others. What is missing is not missed; a
+/// machine whose root is not shared is left as it is.
 pub(crate) fn bring() {
     if !root_is_shared(&fs::read_to_string("/proc/mounts").unwrap_or_default()) {
         return;
     }
-    for folder in LIBRARY_FOLDERS {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            if LIBRARIES
-                .iter()
-                .any(|start| name.to_string_lossy().starts_with(start))
-            {
-                let _ = copy_up(&entry.path());
-            }
-        }
+    copy_all_up(SHELL);
+    if let Ok(group) = cgroup::idle() {
+        let rest = Command::new("/proc/self/exe").arg(ROLE).arg(group).spawn();
+        let _ = rest.and_then(|mut rest| rest.wait());
     }
-    for file in FILES {
+}
+
+/// The rest, in this process, which enters `group` first.
+pub(crate) fn bring_more(group: &Path) -> io::Result<()> {
+    cgroup::enter(group)?;
+    copy_all_up(MORE);
+    Ok(())
+}
+
+fn copy_all_up(files: &[&str]) {
+    for file in files {
         let _ = copy_up(Path::new(file));
-    }
-    for program in PROGRAMS {
-        for folder in FOLDERS {
-            let _ = copy_up(&Path::new(folder).join(program));
-        }
     }
 }
 

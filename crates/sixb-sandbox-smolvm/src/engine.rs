@@ -14,7 +14,7 @@ use std::{
 
 use async_trait::async_trait;
 use sixb_sandbox::{Result, SandboxError};
-use tokio::io::AsyncReadExt;
+use tokio::{io::AsyncReadExt, time::Instant};
 
 use crate::{console, install::Installation};
 
@@ -292,9 +292,18 @@ impl Smolvm for Cli {
     async fn delete(&self, name: &str) -> Result<()> {
         let mut words = self.words("delete", name);
         words.push("--force".into());
-        match self.call("remove the machine", words, SHORT).await {
-            Err(SandboxError::NotFound { .. }) => Ok(()),
-            result => result.map(drop),
+        let until = Instant::now() + SHORT;
+        loop {
+            match self.call("remove the machine", words.clone(), SHORT).await {
+                Err(SandboxError::NotFound { .. }) => return Ok(()),
+                // It was killed, and on a busy host its end takes longer than smolvm waits for.
+                Err(SandboxError::Provider { detail, .. })
+                    if detail.contains("still alive after stop") && Instant::now() < until =>
+                {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                result => return result.map(drop),
+            }
         }
     }
 

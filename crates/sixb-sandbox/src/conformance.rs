@@ -17,7 +17,7 @@
 //! ```
 //!
 //! It makes one `#[tokio::test]` for each check, so that a runner lists each by name; the caller's crate needs `tokio`
-//! with `macros` and `rt-multi-thread`. A runner without libtest calls [`Suite::run_all`].
+//! with `macros` and `rt-multi-thread`. A runner without libtest calls [`Suite::run`].
 //!
 //! **Gaps are parameters.** What a backend cannot enforce is denied in [`Expectations`]; the check then asserts that the
 //! backend *refuses* it with `IsolationUnavailable`, and that its [`Capabilities`] say the same. No

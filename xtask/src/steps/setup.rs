@@ -35,7 +35,6 @@ pub(crate) const LAB_NEEDED: &[(&str, &str)] = &[
     ("/usr/bin/cpio", "cpio"),
     ("/usr/sbin/mke2fs", "e2fsprogs"),
     ("/usr/bin/mmdebstrap", "mmdebstrap"),
-    ("/usr/bin/qemu-system-x86_64", "qemu-system-x86"),
     ("/usr/bin/zstd", "zstd"),
 ];
 

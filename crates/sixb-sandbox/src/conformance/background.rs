@@ -5,8 +5,8 @@ use super::{
     guest::{Guest, describe, fails_with, within},
 };
 use crate::{
-    BackgroundId, ByteRange, CancellationToken, Command, CommandOutput, CreateOptions, OutputId,
-    OutputStream, SandboxExt,
+    BackgroundId, ByteRange, CancellationToken, Command, CommandOutput, OutputId, OutputStream,
+    SandboxExt,
 };
 
 async fn start(guest: &Guest, script: &str) -> BackgroundId {
@@ -205,55 +205,4 @@ pub(super) async fn waiting_can_be_cancelled(suite: &Suite) {
         .await;
     guest.kill(&id).await.expect("kill");
     guest.done().await;
-}
-
-/// The pids of an ended sandbox cannot be asked inside it, but its waiters can.
-pub(super) async fn case_32_background_processes_end_with_their_sandbox(suite: &Suite) {
-    if refused(suite).await {
-        return;
-    }
-    for destroy in [true, false] {
-        let guest = suite.guest_with(CreateOptions::default()).await;
-        let id = start(&guest, "echo begun > mark; sleep 1000").await;
-        let nobody_waits = start(&guest, "sleep 1000").await;
-        guest.appears("mark").await;
-        let waiting = tokio::spawn({
-            let (sandbox, id) = (guest.clone(), id.clone());
-            async move { sandbox.background(&id).wait().await }
-        });
-        tokio::task::yield_now().await;
-        let end = async {
-            match destroy {
-                true => guest.destroy().await,
-                false => guest.stop().await,
-            }
-        };
-        within(suite.scale.seconds(10.0), "ending the sandbox", end)
-            .await
-            .expect("ending the sandbox");
-        match within(
-            suite.scale.seconds(2.0),
-            "the waiter learns it at once",
-            waiting,
-        )
-        .await
-        .expect("join")
-        {
-            Ok(output) => assert!(
-                output.cancelled && output.exit_code.is_none(),
-                "{}",
-                describe(&output)
-            ),
-            Err(error) => fails_with::<()>("a wait when its sandbox ends", Err(error), &["Lost"]),
-        }
-        let token = CancellationToken::new();
-        let waited = within(
-            suite.scale.seconds(1.0),
-            "wait after the end",
-            guest.wait(&nobody_waits, &token),
-        )
-        .await;
-        fails_with("wait after the end", waited, &["Lost"]);
-        guest.done().await;
-    }
 }

@@ -4,30 +4,7 @@ use super::{
     Suite,
     guest::{Guest, fails_with, path},
 };
-use crate::{Command, CreateOptions};
-
-pub(super) async fn variables_merge_per_key(suite: &Suite) {
-    let options = CreateOptions::default()
-        .env("A", "create")
-        .env("B", "create");
-    let guest = suite.guest_with(options).await;
-    let script = "echo $A $B $C";
-    let own = Command::script(script).env("B", "call").env("C", "call");
-    assert_eq!(guest.out_of(own).await, "create call call\n");
-    assert_eq!(
-        guest.out(script).await,
-        "create create\n",
-        "a call changes no other call"
-    );
-    guest
-        .out("export A=changed; echo export A=changed >> ~/.profile")
-        .await;
-    assert_eq!(
-        guest.out_of(Command::argv(["sh", "-c", script])).await,
-        "create create\n"
-    );
-    guest.done().await;
-}
+use crate::Command;
 
 pub(super) async fn values_arrive_exactly(suite: &Suite) {
     let guest = suite.guest().await;

@@ -208,7 +208,8 @@ pub(super) async fn becomes<F: Future<Output = bool>>(
     let deadline = Instant::now() + limit;
     while !holds().await {
         assert!(Instant::now() < deadline, "not within {limit:?}: {what}");
-        sleep(Duration::from_millis(20)).await;
+        // A look may cost as much as a command: longer where that is long.
+        sleep(limit / 1000 + Duration::from_millis(10)).await;
     }
 }
 

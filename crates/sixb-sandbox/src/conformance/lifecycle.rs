@@ -6,12 +6,12 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     Suite, differences,
-    guest::{becomes, describe, fails_with, file, path, within},
+    guest::{Guest, becomes, describe, fails_with, file, path, within},
 };
 use crate::{
-    BackgroundId, ByteRange, CancellationToken, Command, CreateOptions, FileWrite, LazySandbox,
-    ListOptions, OutputId, Sandbox, SandboxError, SandboxRecord, SandboxStatus, SeekLine,
-    SnapshotOptions,
+    BackgroundId, ByteRange, CancellationToken, Command, CommandOutput, CreateOptions, FileWrite,
+    LazySandbox, ListOptions, OutputId, Sandbox, SandboxError, SandboxExt, SandboxRecord,
+    SandboxStatus, SeekLine, SnapshotOptions,
 };
 
 async fn records(suite: &Suite) -> Vec<SandboxRecord> {
@@ -98,23 +98,6 @@ pub(super) async fn ids_are_unique(suite: &Suite) {
     }
 }
 
-pub(super) async fn destroy_twice(suite: &Suite) {
-    let before = ids(suite).await;
-    let guest = suite.guest_with(CreateOptions::default()).await;
-    for call in ["first", "second", "third"] {
-        guest
-            .destroy()
-            .await
-            .unwrap_or_else(|error| panic!("{call} destroy: {error}"));
-        assert!(
-            !ids(suite).await.contains(guest.id()),
-            "gone when {call} destroy returns"
-        );
-    }
-    guest.stop().await.expect("stop after destroy");
-    nothing_is_left(suite, &before, "destroy").await;
-}
-
 /// Calls everything on a sandbox that has ended.
 async fn every_call_fails(sandbox: &dyn Sandbox) {
     assert_eq!(sandbox.status(), SandboxStatus::Stopped);
@@ -163,17 +146,22 @@ async fn every_call_fails(sandbox: &dyn Sandbox) {
     }
 }
 
-/// Ends the sandbox under a command that runs, and calls what cannot be called any more.
+/// Ends the sandbox under a command and background processes, and calls what cannot be called any more.
 async fn ends_everything(suite: &Suite, destroy: bool) {
+    let before = ids(suite).await;
     let guest = suite.guest_with(CreateOptions::default()).await;
-    guest.write("a", "a").await;
-    let sandbox = guest.clone();
-    let running = tokio::spawn(async move {
-        sandbox
-            .run(Command::script("echo begun | tee mark; sleep 1000"))
-            .await
+    let command = tokio::spawn({
+        let sandbox = guest.clone();
+        async move {
+            let script = Command::script("echo begun | tee mark; sleep 1000");
+            sandbox.run(script).await
+        }
     });
     guest.appears("mark").await;
+    let background = match suite.expect.background {
+        true => Some(Background::start(&guest).await),
+        false => None,
+    };
     let end = async {
         match destroy {
             true => guest.destroy().await,
@@ -186,7 +174,7 @@ async fn ends_everything(suite: &Suite, destroy: bool) {
     let output = within(
         suite.scale.seconds(2.0),
         "the command resolves when its sandbox ends",
-        running,
+        command,
     )
     .await;
     let output = output
@@ -198,17 +186,120 @@ async fn ends_everything(suite: &Suite, destroy: bool) {
         describe(&output)
     );
     assert_eq!(output.stdout.text(), "begun\n", "what it wrote is kept");
+    if let Some(background) = background {
+        background.ended(suite, &guest).await;
+    }
     guest.stop().await.expect("stop again");
     every_call_fails(&**guest).await;
-    guest.done().await;
+    for call in ["one", "another", "a third"] {
+        guest
+            .destroy()
+            .await
+            .unwrap_or_else(|error| panic!("{call} destroy: {error}"));
+        assert!(
+            !ids(suite).await.contains(guest.id()),
+            "gone when {call} destroy returns"
+        );
+    }
+    guest.stop().await.expect("stop after destroy");
+    nothing_is_left(suite, &before, "destroy").await;
 }
 
-pub(super) async fn stop_ends_the_command_and_later_calls_fail(suite: &Suite) {
+/// Two background processes: somebody waits for the one, nobody yet for the other.
+struct Background {
+    waiting: tokio::task::JoinHandle<crate::Result<CommandOutput>>,
+    alone: BackgroundId,
+}
+
+impl Background {
+    async fn start(guest: &Guest) -> Self {
+        let waited = guest
+            .start(Command::script("echo begun > background; sleep 1000"))
+            .await
+            .expect("start");
+        let alone = guest
+            .start(Command::script("sleep 1000"))
+            .await
+            .expect("start");
+        guest.appears("background").await;
+        let sandbox = (**guest).clone();
+        let waiting = tokio::spawn(async move { sandbox.background(&waited).wait().await });
+        tokio::task::yield_now().await;
+        Self { waiting, alone }
+    }
+
+    /// Case 32. Pids of an ended sandbox cannot be asked inside it, but who waits can.
+    async fn ended(self, suite: &Suite, guest: &Guest) {
+        let limit = suite.scale.seconds(2.0);
+        let waited = within(limit, "the waiter learns it at once", self.waiting).await;
+        match waited.expect("join") {
+            Ok(output) => assert!(
+                output.cancelled && output.exit_code.is_none(),
+                "{}",
+                describe(&output)
+            ),
+            Err(error) => fails_with::<()>("a wait when its sandbox ends", Err(error), &["Lost"]),
+        }
+        let token = CancellationToken::new();
+        let wait = guest.wait(&self.alone, &token);
+        let waited = within(limit, "wait after the end", wait).await;
+        fails_with("wait after the end", waited, &["Lost"]);
+    }
+}
+
+pub(super) async fn stop_ends_everything(suite: &Suite) {
     ends_everything(suite, false).await;
 }
 
-pub(super) async fn destroy_ends_the_command_and_later_calls_fail(suite: &Suite) {
+pub(super) async fn case_32_destroy_ends_everything(suite: &Suite) {
     ends_everything(suite, true).await;
+}
+
+/// Where it works, which variables its commands have and how long they may take.
+pub(super) async fn a_sandbox_is_made_as_asked(suite: &Suite) {
+    let limit = suite.scale.passing(0.5);
+    let options = CreateOptions::default()
+        .working_directory("/home/agent/work")
+        .env("A", "create")
+        .env("B", "create")
+        .default_timeout(limit);
+    let guest = suite.guest_with(options).await;
+    let patient = |script: &str| Command::script(script).timeout(suite.scale.seconds(20.0));
+
+    assert_eq!(guest.working_directory(), "/home/agent/work");
+    let here = guest.out_of(patient("pwd -P; echo x > here")).await;
+    assert_eq!(here, "/home/agent/work\n");
+    assert_eq!(&guest.read("here").await[..], b"x\n");
+
+    let script = "echo $A $B $C";
+    let own = patient(script).env("B", "call").env("C", "call");
+    assert_eq!(guest.out_of(own).await, "create call call\n");
+    assert_eq!(
+        guest.out_of(patient(script)).await,
+        "create create\n",
+        "a call changes no other call"
+    );
+    guest
+        .out_of(patient(
+            "export A=changed; echo export A=changed >> ~/.profile",
+        ))
+        .await;
+    let plain = Command::argv(["sh", "-c", script]).timeout(suite.scale.seconds(20.0));
+    assert_eq!(guest.out_of(plain).await, "create create\n");
+
+    let output = guest.command(Command::argv(["sleep", "1000"])).await;
+    assert!(output.timed_out, "{}", describe(&output));
+    assert!(
+        output.duration >= limit,
+        "the duration is measured: {}",
+        describe(&output)
+    );
+    assert_eq!(
+        guest.out_of(patient("sleep 2; echo done")).await,
+        "done\n",
+        "the command's own deadline wins"
+    );
+    guest.done().await;
 }
 
 /// Moments of a boot, in ms: at once, and early enough that some hit it.

@@ -54,7 +54,8 @@ async fn answers(suite: &Suite, guest: &Guest, after: &str) {
 }
 
 pub(super) async fn memory(suite: &Suite) {
-    let limits = ResourceLimits::default().memory_bytes(256 * MIB);
+    let limit = suite.scale.size(256 * MIB).max(96 * MIB);
+    let limits = ResourceLimits::default().memory_bytes(limit);
     let Some(guest) = limited(suite, "memory", suite.expect.memory, limits, |limits| {
         limits.memory.is_some()
     })
@@ -70,7 +71,7 @@ pub(super) async fn memory(suite: &Suite) {
     let output = guest.command(greedy).await;
     assert!(
         !output.success() && !output.timed_out,
-        "1 GiB in 256 MiB: {}",
+        "1 GiB in {limit} bytes: {}",
         describe(&output)
     );
     assert_ne!(

@@ -8,7 +8,7 @@ use super::{
     Suite,
     guest::{describe, within},
 };
-use crate::{CancellationToken, Command, CreateOptions};
+use crate::{CancellationToken, Command};
 
 /// Descendants of every kind, each with its pid in a file named `<prefix>-…`; then the command itself sleeps.
 fn family(prefix: &str) -> (String, [String; 6]) {
@@ -119,27 +119,6 @@ pub(super) async fn a_command_cancelled_before_it_starts(suite: &Suite) {
         output.cancelled && output.exit_code.is_none(),
         "{}",
         describe(&output)
-    );
-    guest.done().await;
-}
-
-pub(super) async fn the_default_deadline_of_the_sandbox(suite: &Suite) {
-    let limit = suite.scale.passing(0.5);
-    let guest = suite
-        .guest_with(CreateOptions::default().default_timeout(limit))
-        .await;
-    let output = guest.sh("sleep 1000").await;
-    assert!(output.timed_out, "{}", describe(&output));
-    assert!(
-        output.duration >= limit,
-        "the duration is measured: {}",
-        describe(&output)
-    );
-    let longer = Command::script("sleep 1; echo done").timeout(suite.scale.seconds(20.0));
-    assert_eq!(
-        guest.out_of(longer).await,
-        "done\n",
-        "the command's own deadline wins"
     );
     guest.done().await;
 }

@@ -1,4 +1,4 @@
-//! Where the working directory is, and what it holds at the start.
+//! A working directory that is a folder of the host.
 
 use super::{
     Suite,
@@ -6,19 +6,6 @@ use super::{
     host::Folder,
 };
 use crate::{CreateOptions, FileWrite, Workspace};
-
-pub(super) async fn the_working_directory_is_where_asked(suite: &Suite) {
-    let guest = suite
-        .guest_with(CreateOptions::default().working_directory("/home/agent/work"))
-        .await;
-    assert_eq!(guest.working_directory(), "/home/agent/work");
-    assert_eq!(
-        guest.out("pwd -P; echo x > here").await,
-        "/home/agent/work\n"
-    );
-    assert_eq!(&guest.read("here").await[..], b"x\n");
-    guest.done().await;
-}
 
 fn host_folder() -> Folder {
     Folder::with("from-host", "host\n")
