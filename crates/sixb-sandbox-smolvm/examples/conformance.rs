@@ -47,7 +47,7 @@ pub(crate) fn factory() -> SmolvmSandboxFactory {
         factory = factory
             .cpus(1)
             .memory_bytes(512 << 20)
-            .boot_deadline(std::time::Duration::from_secs(300));
+            .boot_deadline(std::time::Duration::from_secs(120));
     }
     factory
 }
