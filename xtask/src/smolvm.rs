@@ -54,13 +54,6 @@ pub(crate) fn lab(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The step of `cargo xtask ci`.
-pub(crate) fn step(job: &mut Job) -> Result<Counts> {
-    let output = run_lab(job, "")?;
-    job.note(&output);
-    last_total(&output)
-}
-
 /// The runner's own last line. Without it the machine or the runner died, which is no success.
 fn last_total(output: &str) -> Result<Counts> {
     let total = output.lines().rev().find_map(total);

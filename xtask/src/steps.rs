@@ -79,11 +79,6 @@ pub(crate) const STEPS: &[Step] = &[
         "cargo publish --workspace --dry-run",
         publish::run,
     ),
-    tests(
-        "smolvm-lab",
-        "conformance suite, crash checks and figures in real microVMs",
-        crate::smolvm::step,
-    ),
 ];
 
 const fn check(
