@@ -38,7 +38,7 @@ const MODULES: &[&str] = &[
 ];
 /// Programs of this machine that the outer one needs, with their libraries.
 const PROGRAMS: &[&str] = &["/bin/bash", "/usr/bin/curl", "/usr/sbin/mke2fs"];
-/// The whole lab on two quiet cores takes some ten minutes.
+/// The whole lab on two quiet cores takes a quarter of an hour.
 const DEADLINE_SECONDS: &str = "1500";
 /// No check says nothing for so long: the machine hangs.
 const SILENCE: Duration = Duration::from_secs(180);
