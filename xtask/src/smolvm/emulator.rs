@@ -9,10 +9,12 @@ use anyhow::{Context, Result, bail};
 use super::{Lab, command, must};
 use crate::facts;
 use crate::job::Job;
+use crate::steps::setup::apt_get;
 
 pub(super) const PROGRAM: &str = "/usr/bin/qemu-system-x86_64";
 const PACKAGE: &str = "qemu-system-x86";
 const LEAST: u32 = 10;
+const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Sees to it that it is installed.
 pub(super) fn ensure(job: &mut Job, lab: &Lab) -> Result<()> {
@@ -32,49 +34,37 @@ pub(super) fn ensure(job: &mut Job, lab: &Lab) -> Result<()> {
     let Some((mirror, release)) = debian(&String::from_utf8_lossy(&targets)) else {
         bail!("no QEMU {LEAST} or later, and no mirror of Debian is known to apt: install it");
     };
+    let backports = format!("{release}-backports");
+    let install = [
+        "install",
+        "-y",
+        "--no-install-recommends",
+        "-t",
+        &backports,
+        PACKAGE,
+    ];
     if !facts::is_root() {
         bail!(
-            "no QEMU {LEAST} or later; install it with:\nsudo apt-get install -y --no-install-recommends -t {release}-backports {PACKAGE}\n\
-             (`deb {mirror} {release}-backports main` belongs into a file in /etc/apt/sources.list.d)"
+            "no QEMU {LEAST} or later; install it with:\nsudo apt-get {}\n\
+             (`deb {mirror} {backports} main` belongs into a file in /etc/apt/sources.list.d)",
+            install.join(" ")
         );
     }
     // With sources of its own: those of the machine stay as they are.
     let (list, lists) = (lab.path("backports.list"), lab.path("apt-lists"));
     fs::create_dir_all(lists.join("partial"))?;
-    let line = |suite: &str| {
-        format!(
-            "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {mirror} {suite} main\n"
-        )
-    };
-    fs::write(
-        &list,
-        line(&release) + &line(&format!("{release}-backports")),
-    )
-    .with_context(|| format!("cannot write {}", list.display()))?;
-    let suite = format!("{release}-backports");
-    for arguments in [
-        &["update"][..],
-        &[
-            "install",
-            "-y",
-            "--no-install-recommends",
-            "-t",
-            &suite,
-            PACKAGE,
-        ],
-    ] {
-        let mut apt = command("apt-get", &[]);
-        for (option, path) in [
-            ("Dir::Etc::sourcelist", list.as_path()),
-            ("Dir::Etc::sourceparts", Path::new("/dev/null")),
-            ("Dir::State::lists", lists.as_path()),
-        ] {
-            apt.arg("-o").arg(format!("{option}={}", path.display()));
-        }
-        apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-        must(job, apt)?;
-    }
-    Ok(())
+    let source = format!("deb [signed-by={KEYS}] {mirror}");
+    let sources = format!("{source} {release} main\n{source} {backports} main\n");
+    fs::write(&list, sources).with_context(|| format!("cannot write {}", list.display()))?;
+    let own = [
+        ("Dir::Etc::sourcelist", list.as_path()),
+        ("Dir::Etc::sourceparts", Path::new("/dev/null")),
+        ("Dir::State::lists", lists.as_path()),
+    ]
+    .map(|(option, path)| format!("-o{option}={}", path.display()));
+    let own = own.each_ref().map(String::as_str);
+    must(job, apt_get(&[&own[..], &["update"]].concat()))?;
+    must(job, apt_get(&[&own[..], &install].concat()))
 }
 
 fn installed(job: &mut Job) -> Option<u32> {

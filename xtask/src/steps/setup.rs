@@ -86,7 +86,8 @@ fn by_hand(packages: &[&str]) -> String {
     format!("sudo apt-get update && sudo apt-get install -y --no-install-recommends {packages}")
 }
 
-fn apt_get(args: &[&str]) -> Command {
+/// `apt-get` that asks nothing.
+pub(crate) fn apt_get(args: &[&str]) -> Command {
     let mut command = Command::new("apt-get");
     command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
     command

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use sixb_sandbox::{
     AllowedOrigin, ByteRange, Command, CreateOptions, FileSource, FileWrite, NetworkPolicy,
-    SandboxError, SandboxExt, SandboxFactory, SandboxPath, SandboxStatus,
+    ResourceLimits, SandboxError, SandboxExt, SandboxFactory, SandboxPath, SandboxStatus,
 };
 
 use crate::{emulated, factory, setting, state};
@@ -26,6 +26,13 @@ const CHECKS: &[Check] = &[
     }),
     ("lab::a_full_disk_leaves_the_sandbox_usable", || {
         full_disk().boxed()
+    }),
+    (
+        "lab::a_memory_eater_is_ended_and_the_sandbox_answers",
+        || memory_eater().boxed(),
+    ),
+    ("lab::a_start_that_fails_half_way_is_undone", || {
+        half_failed().boxed()
     }),
     ("lab::a_start_that_is_killed_half_way_is_undone", || {
         killed_start().boxed()
@@ -93,7 +100,7 @@ fn processes(words: &str) -> Vec<String> {
     all
 }
 
-/// Nothing of ours is left. That the next sandbox works the next check shows: each boots one.
+/// Nothing of ours is left, and the next run works.
 async fn nothing_is_left() {
     let begun = Instant::now();
     loop {
@@ -107,6 +114,15 @@ async fn nothing_is_left() {
         );
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
+    let sandbox = factory()
+        .create(CreateOptions::default())
+        .await
+        .expect("the next sandbox");
+    assert_eq!(
+        sandbox.sh("echo works").await.expect("run").stdout.text(),
+        "works\n"
+    );
+    sandbox.destroy().await.expect("destroy");
 }
 
 async fn killed_machine() {
@@ -170,6 +186,64 @@ async fn full_disk() {
         .expect("room again");
     sandbox.destroy().await.expect("destroy");
     nothing_is_left().await;
+}
+
+async fn memory_eater() {
+    let limits = ResourceLimits::default().memory_bytes(192 << 20);
+    let sandbox = factory()
+        .create(CreateOptions::default().limits(limits))
+        .await
+        .expect("create");
+    // In steps: one large request is refused by the kernel before a byte of it is touched.
+    let eater = Command::argv([
+        "python3",
+        "-c",
+        "x = []\nfor _ in range(600): x.append(b'x' * (1 << 20))",
+    ]);
+    let output = sandbox
+        .run(eater.timeout(Duration::from_secs(200)))
+        .await
+        .expect("run");
+    assert!(
+        !output.success() && output.oom_killed == Some(true),
+        "{output:?}"
+    );
+    assert_eq!(
+        sandbox.sh("echo alive").await.expect("run").stdout.text(),
+        "alive\n"
+    );
+    sandbox.destroy().await.expect("destroy");
+}
+
+/// A smolvm whose `start` fails after it started something.
+async fn half_failed() {
+    let folder = state().join("half-failed");
+    std::fs::create_dir_all(&folder).expect("folder");
+    let real = setting("SIXB_LAB_BIN", "smolvm");
+    let wrapper = folder.join("smolvm");
+    let script = format!(
+        "#!/bin/sh\nexport SMOLVM_LIB_DIR=${{SMOLVM_LIB_DIR:-{lib}}} SMOLVM_AGENT_ROOTFS=${{SMOLVM_AGENT_ROOTFS:-{lib}/agent-rootfs}}\n\
+         '{real}' \"$@\" || exit 1\ncase \"$*\" in *' start '*) exit 1;; esac\n",
+        lib = std::path::Path::new(&real)
+            .parent()
+            .expect("folder")
+            .display(),
+    );
+    std::fs::write(&wrapper, script).expect("wrapper");
+    std::fs::set_permissions(
+        &wrapper,
+        <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755),
+    )
+    .expect("mode");
+    // The trial boot was cached by now, so the failure is that of the sandbox itself.
+    let failing = factory().bin(&wrapper);
+    let error = failing
+        .create(CreateOptions::default())
+        .await
+        .expect_err("its start fails");
+    eprintln!("     as expected: {error}");
+    nothing_is_left().await;
+    std::fs::remove_dir_all(folder).expect("removed");
 }
 
 /// The smolvm program is killed while it starts a machine.

@@ -29,12 +29,6 @@ pub struct Outcome {
     pub failed: Vec<(String, String)>,
 }
 
-impl std::fmt::Display for Outcome {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} passed, {} failed", self.passed, self.failed.len())
-    }
-}
-
 /// The list. Hands it to a macro, since tests and table must be made from the same names.
 #[doc(hidden)]
 #[macro_export]
